@@ -19,7 +19,7 @@ const publishing = Toolset.make(
 )
 
 // Somebody who answers later: here at once, in an application by a message or a page.
-const desk: Approver.Pending = Approver.pending({
+const desk: Approver.PendingQueue = Approver.makePendingQueue({
   surface: "gateway",
   notify: (question) => Effect.forkDetach(desk.resolve(question.session_id, { choice: "once" }, "oldest"))
 })

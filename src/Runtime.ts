@@ -38,11 +38,11 @@ import type { Platform } from "./platform/ChildProcesses.ts"
 import type { Hook } from "./hooks/Hook.ts"
 import * as Hooks from "./hooks/Hooks.ts"
 import {
-  agentUnder,
+  makeAgentLayer,
   type ApprovalsLayer,
   assemble,
   complete,
-  plugins as loadPlugins,
+  makePluginLayer as loadPlugins,
   withBackground,
   withoutPlugins
 } from "./internal/Assembly.ts"
@@ -152,7 +152,7 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
   const router: Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> = routes === undefined
     ? ModelRouter.layerWith(retry).pipe(Layer.provide(model))
     // There are routes, so `Routes` is not `never`, and the error is the one that they have.
-    : ModelRouter.layerOf(routes, retry) as Layer.Layer<ModelRouter.ModelRouter, RoutesError<Routes>>
+    : ModelRouter.layerFromRoutes(routes, retry) as Layer.Layer<ModelRouter.ModelRouter, RoutesError<Routes>>
   return {
     // A variable that cannot be read is a defect of the host.
     places: Layer.orDie(Places.layerConfig),
@@ -214,8 +214,8 @@ export const layer = <
   options: OneModel & Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes, EnvironmentError> = {}
 ) => {
   const { approvals, changes, environment, hooks, hookSettings, hosts, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
-  return Secrets.providedLayer(withHosts(hosts, assemble(
-    agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })),
+  return Secrets.provideRegistryLayer(withHosts(hosts, assemble(
+    makeAgentLayer(Agent.Agent, (outermost) => Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })),
     { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
     ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { changes, provider, retry, routes })
   )))
@@ -269,8 +269,8 @@ export const make = <
   }
 ) => {
   const { approvals, changes, environment, hooks, hookSettings, hosts, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
-  return Secrets.providedLayer(withHosts(hosts, assemble(
-    agentUnder(key, (outermost) => Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })),
+  return Secrets.provideRegistryLayer(withHosts(hosts, assemble(
+    makeAgentLayer(key, (outermost) => Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })),
     { approvals, environment, hooks, hookSettings, middleware, record, store, tools },
     ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { changes, provider, retry, routes })
   )))

@@ -36,6 +36,6 @@ if (argv.length === 1 && (argv[0] === "--version" || argv[0] === "-V")) {
   const { version } = await import("./domain/Version.ts")
   process.stdout.write(`hermes ${version}\n`)
 } else if (argv.length !== 1 || argv[0] !== "--help" || !(await printsHelp())) {
-  const { start } = await import("./cli/internal/Start.ts")
-  start(argv, () => import("./Runtime.ts"))
+  const { startProgram } = await import("./cli/internal/Start.ts")
+  startProgram(argv, () => import("./Runtime.ts"))
 }

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync } from "node:fs"
 import { dirname, join, posix } from "node:path"
-import { nearestPath, rootShape, shapeOfPath } from "../src/config/internal/Tree.ts"
+import { findNearestPath, getRootShape, findShapeOfPath } from "../src/config/internal/Tree.ts"
 import { root } from "./support/sources.ts"
 import { renderSite, sitePages, slug } from "./support/site.ts"
 
@@ -66,11 +66,11 @@ describe("documentation", () => {
   it("names settings that there are", () => {
     const named = pages.filter(({ section }) => section !== "Reference" && section !== "Tours").flatMap(({ markdown, source }) =>
       Array.from(markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/`([a-z_]+(?:\.[a-z_]+)+)(?::[^`\n]*)?`/g), ([, code = ""]) => ({ code, source, path: code.split(".") }))
-        .filter(({ code, path: [first = ""] }) => rootShape().fields.has(first) && !/\.(?:toml|ts|json)$/.test(code))
+        .filter(({ code, path: [first = ""] }) => getRootShape().fields.has(first) && !/\.(?:toml|ts|json)$/.test(code))
     )
     assert.isAbove(named.length, 50)
     assert.deepStrictEqual(
-      named.filter(({ path }) => shapeOfPath(path) === undefined).map(({ code, path, source }) => `${source}: ${code}; nearest: ${nearestPath(path)?.join(".")}`),
+      named.filter(({ path }) => findShapeOfPath(path) === undefined).map(({ code, path, source }) => `${source}: ${code}; nearest: ${findNearestPath(path)?.join(".")}`),
       []
     )
   })

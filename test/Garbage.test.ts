@@ -197,7 +197,7 @@ describe("readers of answers", () => {
         chunks.push(garbage.below(40) === 0 ? new Uint8Array([0xff, 0xc0]) : bytes.slice(at, next))
         at = next
       }
-      const reader = SseReader.read((async function*() {
+      const reader = SseReader.readEvents((async function*() {
         yield* chunks
       })())
       for await (const events of reader) assert.isTrue(events.every(({ data }) => typeof data === "string"))
@@ -246,7 +246,7 @@ describe("readers of calls and texts", () => {
     const frame = Framing.make(64)
     for (const piece of garbage.list(20, () => garbage.json(garbage.value()))) {
       for (const line of frame(new TextEncoder().encode(piece))) {
-        if (line._tag !== "Line") Framing.answered(line)
+        if (line._tag !== "Line") Framing.readAnsweredId(line)
       }
     }
   }, many)

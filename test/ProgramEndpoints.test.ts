@@ -117,7 +117,7 @@ describe("addresses that serve no model", () => {
           const layer = Program.layer({ config: config(`${server.url}/v1`, "  context_length: 100000\n") })
           const { events, exit } = yield* Effect.provide(run(streaming), layer)
           assert.isTrue(Exit.isFailure(exit))
-          assert.match(Exit.isFailure(exit) ? ErrorLine.of(Cause.squash(exit.cause)).line : "", line)
+          assert.match(Exit.isFailure(exit) ? ErrorLine.fromError(Cause.squash(exit.cause)).line : "", line)
           assert.strictEqual(server.requests.filter(({ url }) => url.endsWith("/chat/completions")).length, 1)
           assert.deepStrictEqual(events.filter(({ _tag }) => _tag === "Waiting"), [])
         }))
@@ -129,7 +129,7 @@ describe("addresses that serve no model", () => {
       const server = yield* HttpServer.make((_, response) => answer(response))
       const url = server.url.replace("http://", "https://")
       const { events, exit } = yield* Effect.provide(run(), Program.layer({ config: config(`${url}/v1`, "  context_length: 100000\n") }))
-      assert.match(Exit.isFailure(exit) ? ErrorLine.of(Cause.squash(exit.cause)).line : "", /does not speak TLS: use http:\/\//)
+      assert.match(Exit.isFailure(exit) ? ErrorLine.fromError(Cause.squash(exit.cause)).line : "", /does not speak TLS: use http:\/\//)
       assert.deepStrictEqual(events.filter(({ _tag }) => _tag === "Waiting"), [])
     }))
 

@@ -225,7 +225,7 @@ describe("Runtime", () => {
   it.effect("middleware that fails is given to the runtime, whose agent is the only one and has plugins like any other", () =>
     Effect.gen(function*() {
       let seen = 0
-      const counting = Plugin.value({
+      const counting = Plugin.fromValue({
         name: "counting",
         middleware: [Middleware.wrapModelCall({
           name: "count",

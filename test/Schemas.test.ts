@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { begin } from "../src/cli/ConfigCommand.ts"
+import { createConfigFile } from "../src/cli/ConfigCommand.ts"
 import * as Config from "../src/config/Config.ts"
 import * as Environment from "../src/config/Environment.ts"
 import * as Yaml from "../src/config/Yaml.ts"
@@ -98,9 +98,9 @@ describe("the schema of config.yaml", () => {
       const folder = yield* temporaryDirectory
       const named = Effect.gen(function*() {
         const { config } = yield* Environment.Home
-        yield* begin(undefined)
-        yield* begin("file:///pack/config.json")
-        yield* begin("file:///other.json")
+        yield* createConfigFile(undefined)
+        yield* createConfigFile("file:///pack/config.json")
+        yield* createConfigFile("file:///other.json")
         return readFileSync(config, "utf8")
       })
       const text = yield* named.pipe(Effect.provide(Environment.Home.layerAt(folder)))

@@ -4,7 +4,7 @@ import { Agent, Files, Middleware, Runtime } from "../../src/index.ts"
 // Rewrites the request of every attempt.
 const cool = Middleware.llmRequest({
   name: "cool",
-  rewrite: (request) => Effect.succeed(Middleware.rewritten({ ...request, temperature: 0 }, { reason: "same answers" }))
+  rewrite: (request) => Effect.succeed(Middleware.replacePayload({ ...request, temperature: 0 }, { reason: "same answers" }))
 })
 
 // Wraps every tool call: before it, around it, after it.

@@ -38,7 +38,7 @@ const program = Effect.gen(function*() {
     console.log(`reward ${score.reward}, advantage ${advantage}, ${episode.nodes[0]?.messages.length} messages`)
   }
   // A scripted model has no tokens: such an episode is for evaluation and fine-tuning, and says so.
-  console.log(EpisodeExport.obstacle(group.members[0]?.episode ?? { nodes: [] })?.split(" (")[0])
+  console.log(EpisodeExport.findObstacle(group.members[0]?.episode ?? { nodes: [] })?.split(" (")[0])
 })
 
 await program.pipe(

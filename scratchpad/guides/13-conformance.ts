@@ -12,7 +12,7 @@ const forgetful = Layer.effectContext(Effect.map(Layer.build(SessionStore.layerM
 }))
 
 // With a test runner: `Conformance.register({ test }, SessionStoreRules.rules, forgetful)`, by `test` of Vitest or of node:test.
-const results = await Effect.runPromise(Conformance.report(SessionStoreRules.rules, forgetful))
+const results = await Effect.runPromise(Conformance.runRules(SessionStoreRules.rules, forgetful))
 
 for (const { about, broken, name } of results.slice(0, 5)) console.log(`${broken === undefined ? "kept  " : "broken"} ${about}: ${name}`)
 // => broken sessions: a new session is what it was made of, with nothing in it

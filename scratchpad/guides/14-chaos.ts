@@ -4,11 +4,11 @@ import { Chaos, ScriptedEnvironment, TestRun } from "../../src/entry/testing.ts"
 
 // The same seed gives the same faults: here a model that is overloaded every other time.
 const faults = Chaos.make({ seed: 7, rates: { overloaded: 0.5 } })
-const { onEvent, text } = TestRun.eventRecorder()
-const { hooks, payloads } = TestRun.hookRecorder(["api_request_error"])
+const { onEvent, text } = TestRun.makeEventRecorder()
+const { hooks, payloads } = TestRun.makeHookRecorder(["api_request_error"])
 
 const runtime = Runtime.layer({
-  provider: Chaos.provider(Offline.layer(), faults),
+  provider: Chaos.layerProvider(Offline.layer(), faults),
   environment: ScriptedEnvironment.layer({ files: { "/work/notes.txt": "hello" }, commands: [{ line: /^git status/, out: "clean\n" }] }),
   hooks,
   retry: { maxAttempts: 1 }

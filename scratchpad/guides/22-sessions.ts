@@ -29,7 +29,7 @@ const goOn = Effect.gen(function*() {
 const look = Effect.gen(function*() {
   const store = yield* SessionStore.SessionStore
   for (const { id, messageCount } of yield* store.list({ source: "shop" })) {
-    console.log(id, messageCount, (yield* store.messages(id)).map(Conversation.text).at(-1))
+    console.log(id, messageCount, (yield* store.messages(id)).map(Conversation.readText).at(-1))
   }
   const hits = yield* SessionSearch.SessionSearch.use(({ search }) => search("paid", { roles: ["assistant"] }))
   console.log(hits.map(({ snippet }) => snippet))

@@ -81,7 +81,7 @@ export interface Service<out E = never, R = never> {
    * Makes the stored conversation of a session smaller, between its runs: it goes on in a new session, as after a run that was
    * compacted. The session stays as it is where there is too little to leave out, or no summary can be had.
    */
-  readonly compact: (input: RunStart.CompactInput & RunContext.ContextInput<R>) => Effect.Effect<ContextFit.Compacted, AgentError>
+  readonly compact: (input: RunStart.CompactInput & RunContext.ContextInput<R>) => Effect.Effect<ContextFit.CompactionResult, AgentError>
   /** Layers of the system prompt that a new session of this input would begin with; nothing is run or stored. */
   readonly promptLayers: (input?: RunStart.PromptInput) => Effect.Effect<ReadonlyArray<PromptLayer>, AgentError>
   /** Asks the run of a session to stop with what it has; false when none is under way. */
@@ -140,7 +140,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
   ConfigError,
   ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Exclude<Middleware.Needs<Middlewares>, RunContext.PerRun>
 > =>
-  RunContext.later(Effect.gen(function*() {
+  RunContext.deferKeys(Effect.gen(function*() {
     const hooks = Option.getOrElse(yield* Effect.serviceOption(Hooks.Hooks), () => silent)
     const services: AgentServices = {
       router: yield* ModelRouter,
@@ -148,11 +148,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       store: yield* SessionStore,
       record: Option.getOrUndefined(yield* Effect.serviceOption(RunRecord)),
       interceptors: {
-        stack: yield* Stack.checked([...outermost, ...middleware ?? []]),
+        stack: yield* Stack.makeChecked([...outermost, ...middleware ?? []]),
         hooks
       },
       // Calls that need an approval do not run where nobody decides.
-      approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.unattended(hooks)),
+      approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.makeUnattended(hooks)),
       compaction: yield* CompactionPort,
       children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
       accounts: Option.getOrUndefined(yield* Effect.serviceOption(UsageAccounts)),
@@ -167,10 +167,10 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       ofSubAgents.set(one.name, {
         ...services,
         settings: { ...settings, identity: undefined, instructions: undefined, temperature: undefined, ...one.settings },
-        interceptors: { stack: yield* Stack.checked([...outermost, ...middleware ?? [], ...one.middleware ?? []]), hooks }
+        interceptors: { stack: yield* Stack.makeChecked([...outermost, ...middleware ?? [], ...one.middleware ?? []]), hooks }
       })
     }
-    const servicesOf = (lineage: Lineage | undefined): AgentServices =>
+    const selectServices = (lineage: Lineage | undefined): AgentServices =>
       (lineage?.agent === undefined ? undefined : ofSubAgents.get(lineage.agent)) ?? services
     const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
     const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
@@ -184,7 +184,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         : Effect.flatMap(Clock.currentTimeMillis, (at) =>
           services.record?.append([{ sessionId, turnId, at, event: { _tag: "SessionEnded", reason } }]) ?? Effect.void)
 
-    const memories = yield* MemoryTurns.teller
+    const memories = yield* MemoryTurns.makeNotifier
 
     const finalize: Service["finalize"] = (sessionId, { next, reason }) =>
       Effect.suspend(() => {
@@ -215,21 +215,21 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       })
 
     /** The session in which a compacted one goes on: the listeners are told, and it takes its place. */
-    const continued = (opened: RunStart.Opened, input: RunStart.PromptInput & Pick<RunOptions, "systemPrompt">, reason: string) =>
+    const continueInNewSession = (opened: RunStart.OpenedRun, input: RunStart.PromptInput & Pick<RunOptions, "systemPrompt">, reason: string) =>
       Effect.tap(Continuation.make(opened, input, reason), (next) => {
         const { platform, sessionId: old } = opened.run
         if (next === undefined) return Effect.void
         return Effect.gen(function*() {
           yield* finalize(old, { reason: "compression", next })
           yield* hooks.emit("on_session_reset", () => ({ session_id: next, platform, reason: "compression", old_session_id: old, new_session_id: next }))
-          yield* keepOpen(next, ContextCopy.turnOf(next))
+          yield* keepOpen(next, ContextCopy.makeCompressionTurnId(next))
         })
       })
 
     /** Makes the caller the owner of the session that a run goes on in, until the scope closes. */
-    const owned = Effect.fnUntraced(function*(asked: string | undefined) {
+    const ownSession = Effect.fnUntraced(function*(asked: string | undefined) {
       const stopped = Deferred.makeUnsafe<void, SessionBusy>()
-      const own = Effect.fnUntraced(function*(id: Ids.SessionId) {
+      const acquireOwnership = Effect.fnUntraced(function*(id: Ids.SessionId) {
         const { lost } = yield* services.store.acquire(id)
         yield* Effect.acquireRelease(
           Effect.sync(() => active.set(id, stopped)),
@@ -238,57 +238,57 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
       })
       let id = asked === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(asked)
-      yield* own(id)
+      yield* acquireOwnership(id)
       // Known for sure only by the owner: a run that ends may make a continuation.
       let next = asked === undefined ? id : yield* services.store.newest(id)
       while (next !== id) {
         id = next
-        yield* own(id)
+        yield* acquireOwnership(id)
         next = yield* services.store.newest(id)
       }
       return { id, stopped }
     })
 
-    const compact = ({ focus, keepExchanges, ...input }: RunStart.CompactInput): Effect.Effect<ContextFit.Compacted, AgentError> =>
+    const compact = ({ focus, keepExchanges, ...input }: RunStart.CompactInput): Effect.Effect<ContextFit.CompactionResult, AgentError> =>
       Effect.scoped(Effect.gen(function*() {
-        const { id } = yield* owned(input.sessionId)
+        const { id } = yield* ownSession(input.sessionId)
         const session = Option.getOrUndefined(yield* services.store.get(id))
         if (session === undefined || session.messageCount === 0) {
           const nothing = { messages: 0, tokens: 0 }
           return { sessionId: id, before: nothing, after: nothing }
         }
-        const opened = yield* RunStart.withoutPrompt(id, input)
-        const before = ContextFit.sizeOf(opened.run)
+        const opened = yield* RunStart.openWithoutPrompt(id, input)
+        const before = ContextFit.measureSize(opened.run)
         const { recorder } = opened.run
-        yield* ContextFit.onDemand(opened.run, { focus, keepExchanges }).pipe(
+        yield* ContextFit.compactOnDemand(opened.run, { focus, keepExchanges }).pipe(
           Effect.provideService(RunRecorder, recorder),
           Effect.ensuring(recorder?.flush ?? Effect.void)
         )
-        const sessionId = (yield* Effect.uninterruptible(continued(opened, input, session.endReason ?? "compacted"))) ?? id
-        return { sessionId, before, after: sessionId === id ? before : ContextFit.sizeOf(opened.run) }
+        const sessionId = (yield* Effect.uninterruptible(continueInNewSession(opened, input, session.endReason ?? "compacted"))) ?? id
+        return { sessionId, before, after: sessionId === id ? before : ContextFit.measureSize(opened.run) }
       })).pipe(Effect.provideService(Services, services))
 
     const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
     const surroundings = yield* Effect.context<never>()
 
     /** Begins the reviews that are due, of a result that was handed over. */
-    const reviewed = ({ cwd, run }: RunStart.Opened, { source }: RunOptions, finished: RunResult): Effect.Effect<void, never, Services> =>
+    const startDueReviews = ({ cwd, run }: RunStart.OpenedRun, { source }: RunOptions, finished: RunResult): Effect.Effect<void, never, Services> =>
       reviews === undefined || settings.reviews === undefined || source === "cron" || source === "batch"
         ? Effect.void
-        : Effect.flatMap(Effect.promise(() => import("./ReviewRun.ts")), ({ after }) =>
-          after(reviews, { run, cwd, sessionId: finished.sessionId }, finished, surroundings))
+        : Effect.flatMap(Effect.promise(() => import("./ReviewRun.ts")), ({ reviewAfterRun }) =>
+          reviewAfterRun(reviews, { run, cwd, sessionId: finished.sessionId }, finished, surroundings))
 
-    const start = (input: RunOptions, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | MiddlewareFailure> =>
+    const startRun = (input: RunOptions, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | MiddlewareFailure> =>
       Effect.scoped(Effect.gen(function*() {
-        const { id, stopped } = yield* owned(input.sessionId)
+        const { id, stopped } = yield* ownSession(input.sessionId)
         const prepared = yield* RunStart.prepare(id, input, lineage)
-        const conducted = (opened: RunStart.Opened) =>
+        const conductRun = (opened: RunStart.OpenedRun) =>
           // A child's session is given up when the child ends.
-          Effect.andThen(lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void, memories.listening(opened.run, input, RunConduct.conduct(opened, input, stopped, { run: start, stop })))
+          Effect.andThen(lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void, memories.listening(opened.run, input, RunConduct.conduct(opened, input, stopped, { run: startRun, stop })))
         const { run } = prepared.opened
         return yield* Effect.uninterruptibleMask((restore) =>
           // A run that fails before its message is stored has an end all the same.
-          Effect.flatMap(Effect.exit(Effect.flatMap(RunStart.begin(prepared, restore), (opened) => restore(conducted(opened)))), (exit) =>
+          Effect.flatMap(Effect.exit(Effect.flatMap(RunStart.begin(prepared, restore), (opened) => restore(conductRun(opened)))), (exit) =>
             RunLifecycle.end(run, exit)).pipe(
               Effect.onExit(RunEnd.announceEnd(run)),
               Effect.onExit(RunEnd.closeRecord(run)),
@@ -296,21 +296,21 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               Effect.provideService(RunRecorder, run.recorder),
               Effect.exit,
               Effect.flatMap((exit) =>
-                Effect.flatMap(continued(prepared.opened, input, RunEnd.reasonOf(exit)), (next) => Effect.map(exit, (end) => next === undefined ? end : { ...end, sessionId: next }))),
+                Effect.flatMap(continueInNewSession(prepared.opened, input, RunEnd.getEndReason(exit)), (next) => Effect.map(exit, (end) => next === undefined ? end : { ...end, sessionId: next }))),
               Effect.tap((finished) => restore(emit(run, finished))),
               Effect.tap((finished) => memories.tell(run, input, finished)),
-              Effect.tap((finished) => memories.listening(run, input, reviewed(prepared.opened, input, finished)))
+              Effect.tap((finished) => memories.listening(run, input, startDueReviews(prepared.opened, input, finished)))
             ))
-      })).pipe(Effect.provideService(Services, servicesOf(lineage)))
+      })).pipe(Effect.provideService(Services, selectServices(lineage)))
 
     /** An effect with what middleware needs, and with what the application gives to this run or call. */
-    const within = <A, Failure>(effect: Effect.Effect<A, Failure>, own: Context.Context<never> | undefined) =>
+    const provideSurroundings = <A, Failure>(effect: Effect.Effect<A, Failure>, own: Context.Context<never> | undefined) =>
       Effect.updateContext(effect, (given: Context.Context<never>) => {
         const surroundings = Context.merge(needs, given)
         return own === undefined ? surroundings : Context.merge(surroundings, own)
       })
 
-    const run: Service<MiddlewareFailure>["run"] = ({ context, ...input }) => within(start(input, undefined), context)
+    const run: Service<MiddlewareFailure>["run"] = ({ context, ...input }) => provideSurroundings(startRun(input, undefined), context)
 
     const stream: Service<MiddlewareFailure>["stream"] = (input) =>
       Stream.unwrap(Effect.gen(function*() {
@@ -322,11 +322,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       }))
 
     const callTool: Service["callTool"] = ({ context, ...call }) =>
-      within(Effect.provideService(CallTool.callTool(call), Services, services), context)
+      provideSurroundings(Effect.provideService(CallTool.callTool(call), Services, services), context)
 
-    const compactIn: Service["compact"] = ({ context, ...input }) => within(compact(input), context)
+    const compactIn: Service["compact"] = ({ context, ...input }) => provideSurroundings(compact(input), context)
 
-    const promptLayers: Service["promptLayers"] = (input = {}) => Effect.provideService(RunStart.promptLayers(input), Services, services)
+    const promptLayers: Service["promptLayers"] = (input = {}) => Effect.provideService(RunStart.buildPromptLayers(input), Services, services)
 
     const finalizeAll = Effect.suspend(() =>
       Effect.forEach(Array.from(open.keys()), (id) => finalize(id, { reason: "shutdown" }), { discard: true }))

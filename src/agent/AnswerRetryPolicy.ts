@@ -64,7 +64,7 @@ const isCutOff = ({ afterTools, route, text }: AnswerInput): boolean => {
 }
 
 /** Classifies a text that a model ended of its own accord. */
-export const kindOf = (given: AnswerInput): AnswerKind =>
+export const classifyAnswer = (given: AnswerInput): AnswerKind =>
   isAnnouncement(given) ? "announcement" : isCutOff(given) ? "cut off" : "answer"
 
 /** State of one answer across its attempts: the text so far and the limits already used. */
@@ -121,36 +121,36 @@ const announcementLimit = 2
 /** Tools whose use says nothing about the task. */
 const housekeeping: ReadonlySet<string> = new Set(["memory", "todo", "skill_manage", "session_search"])
 
-const nudge = (text: string): Prompt.Message =>
-  History.once(Prompt.userMessage({ content: [Prompt.textPart({ text })] }))
+const makeNudge = (text: string): Prompt.Message =>
+  History.markOnce(Prompt.userMessage({ content: [Prompt.textPart({ text })] }))
 
-const goOn = nudge(
+const goOn = makeNudge(
   "Your answer was cut off by the output limit. Go on exactly where you stopped; do not repeat anything and do not comment on it."
 )
-const doIt = nudge("Do it now: call the tools that you need, and answer when it is done. Do not announce it again.")
-const emptyAnswer = History.once(Prompt.assistantMessage({ content: [Prompt.textPart({ text: "(empty)" })] }))
-const useResults = nudge("Your last message was empty. Look at the tool results above and go on with the task.")
+const doIt = makeNudge("Do it now: call the tools that you need, and answer when it is done. Do not announce it again.")
+const emptyAnswer = History.markOnce(Prompt.assistantMessage({ content: [Prompt.textPart({ text: "(empty)" })] }))
+const useResults = makeNudge("Your last message was empty. Look at the tool results above and go on with the task.")
 
-const again = (state: State, add: ReadonlyArray<Prompt.Message> = [], outputFactor = 1, notice?: string): Decision => ({
+const decideRetry = (state: State, add: ReadonlyArray<Prompt.Message> = [], outputFactor = 1, notice?: string): Decision => ({
   state,
   action: { _tag: "Again", add, outputFactor, ...(notice === undefined ? {} : { notice }) }
 })
 
-const end = (state: State, exit: Exit, text: string): Decision => ({ state, action: { _tag: "End", exit, text } })
+const decideEnd = (state: State, exit: Exit, text: string): Decision => ({ state, action: { _tag: "End", exit, text } })
 
-const afterTools = (state: State, outcome: Extract<Outcome, { readonly _tag: "Continue" }>): Decision => {
+const decideAfterTools = (state: State, outcome: Extract<Outcome, { readonly _tag: "Continue" }>): Decision => {
   if (outcome.invalid) {
     const invalid = state.invalid + 1
-    if (invalid >= limit) return end(state, "invalid_tool_calls", state.said + outcome.text)
-    return again({ ...initial, invalid })
+    if (invalid >= limit) return decideEnd(state, "invalid_tool_calls", state.said + outcome.text)
+    return decideRetry({ ...initial, invalid })
   }
   const aside = outcome.tools.every((tool) => housekeeping.has(tool)) ? outcome.text : ""
-  return again({ ...initial, aside })
+  return decideRetry({ ...initial, aside })
 }
 
-const cut = (state: State, { cut, text }: Extract<Outcome, { readonly _tag: "Truncated" }>): Decision => {
+const decideTruncated = (state: State, { cut, text }: Extract<Outcome, { readonly _tag: "Truncated" }>): Decision => {
   if (cut === "thinking") {
-    return end(
+    return decideEnd(
       state,
       "output_truncated",
       "The whole output limit was used for thinking, and no answer is left. Lower the reasoning effort, or raise " +
@@ -159,51 +159,51 @@ const cut = (state: State, { cut, text }: Extract<Outcome, { readonly _tag: "Tru
   }
   const said = cut === "text" ? state.said + text : state.said
   const cuts = state.cuts + 1
-  if (cuts >= limit) return end(state, "output_truncated", cut === "text" ? said : said + text)
+  if (cuts >= limit) return decideEnd(state, "output_truncated", cut === "text" ? said : said + text)
   return cut === "text"
-    ? again({ ...state, said, cuts }, [goOn], cuts + 1)
-    : again({ ...state, said, cuts }, [], cuts + 1, "A tool call was cut by the output limit: asking again with more room")
+    ? decideRetry({ ...state, said, cuts }, [goOn], cuts + 1)
+    : decideRetry({ ...state, said, cuts }, [], cuts + 1, "A tool call was cut by the output limit: asking again with more room")
 }
 
-const empty = (state: State, { reasoned }: Extract<Outcome, { readonly _tag: "Empty" }>, facts: AnswerContext): Decision => {
-  if (state.said !== "") return end(state, "output_truncated", state.said)
-  if (state.aside !== "") return end(state, "text_response", state.aside)
-  if (facts.afterTools && !state.nudged) return again({ ...state, nudged: true }, [emptyAnswer, useResults])
-  if (reasoned && state.thoughts < thoughtLimit) return again({ ...state, thoughts: state.thoughts + 1 })
-  if (state.empties < limit) return again({ ...state, empties: state.empties + 1 })
-  return end(state, "empty_response_exhausted", "")
+const decideEmpty = (state: State, { reasoned }: Extract<Outcome, { readonly _tag: "Empty" }>, facts: AnswerContext): Decision => {
+  if (state.said !== "") return decideEnd(state, "output_truncated", state.said)
+  if (state.aside !== "") return decideEnd(state, "text_response", state.aside)
+  if (facts.afterTools && !state.nudged) return decideRetry({ ...state, nudged: true }, [emptyAnswer, useResults])
+  if (reasoned && state.thoughts < thoughtLimit) return decideRetry({ ...state, thoughts: state.thoughts + 1 })
+  if (state.empties < limit) return decideRetry({ ...state, empties: state.empties + 1 })
+  return decideEnd(state, "empty_response_exhausted", "")
 }
 
-const finished = (state: State, outcome: Extract<Outcome, { readonly _tag: "Finished" }>, facts: AnswerContext): Decision => {
-  if (facts.answer === "cut off") return cut(state, { _tag: "Truncated", text: outcome.text, cut: "text" })
+const decideFinished = (state: State, outcome: Extract<Outcome, { readonly _tag: "Finished" }>, facts: AnswerContext): Decision => {
+  if (facts.answer === "cut off") return decideTruncated(state, { _tag: "Truncated", text: outcome.text, cut: "text" })
   if (facts.answer === "announcement" && state.announcements < announcementLimit) {
-    return again({ ...state, announcements: state.announcements + 1 }, [doIt])
+    return decideRetry({ ...state, announcements: state.announcements + 1 }, [doIt])
   }
-  return end(state, "text_response", state.said + outcome.text)
+  return decideEnd(state, "text_response", state.said + outcome.text)
 }
 
 /** Decides what follows an outcome, from the state so far; gives the next state and the action. */
 export const decide = (state: State, outcome: Outcome, facts: AnswerContext): Decision => {
   switch (outcome._tag) {
     case "Continue":
-      return afterTools(state, outcome)
+      return decideAfterTools(state, outcome)
     case "Finished":
-      return finished(state, outcome, facts)
+      return decideFinished(state, outcome, facts)
     case "Truncated":
-      return cut(state, outcome)
+      return decideTruncated(state, outcome)
     case "Endless":
-      return end(state, "output_truncated", state.said + outcome.text)
+      return decideEnd(state, "output_truncated", state.said + outcome.text)
     case "BrokenOff":
-      return end(state, "partial_stream_recovery", state.said + outcome.text)
+      return decideEnd(state, "partial_stream_recovery", state.said + outcome.text)
     case "Paused":
       return state.pauses >= limit
-        ? end(state, "output_truncated", state.said + outcome.text)
-        : again({ ...state, said: state.said + outcome.text, pauses: state.pauses + 1 })
+        ? decideEnd(state, "output_truncated", state.said + outcome.text)
+        : decideRetry({ ...state, said: state.said + outcome.text, pauses: state.pauses + 1 })
     case "Empty":
-      return empty(state, outcome, facts)
+      return decideEmpty(state, outcome, facts)
     case "Filtered":
-      return end(state, "content_filtered", state.said + outcome.text)
+      return decideEnd(state, "content_filtered", state.said + outcome.text)
     case "Halted":
-      return end(state, "guardrail_halt", outcome.message)
+      return decideEnd(state, "guardrail_halt", outcome.message)
   }
 }

@@ -36,43 +36,43 @@ interface BackgroundReport {
 }
 
 /** The beginning of a text in one line; what is cut has no secrets in it, as a part of one is known by nothing. */
-const short = (text: string, redact: boolean): string => {
+const shortenLine = (text: string, redact: boolean): string => {
   const line = text.replaceAll(/\s+/g, " ").trim()
   if (line.length <= longest) return line
   return `${redact ? redactStart(line, longest) : line.slice(0, longest)}…`
 }
 
-const written = ({ delegationId, facts, goal, status, summary }: BackgroundReport, redact: boolean): string =>
+const renderReport = ({ delegationId, facts, goal, status, summary }: BackgroundReport, redact: boolean): string =>
   [
     `[Report of the background delegation ${delegationId}: ${status}]`,
-    `Goal: ${short(goal, redact)}`,
+    `Goal: ${shortenLine(goal, redact)}`,
     facts.join(" · "),
     "",
     summary === "" ? "It left no summary." : summary
   ].join("\n")
 
 /** A count of something, in words. */
-export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
+export const formatCount = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
 /** A report as a message; `redact` is what `Redaction.RedactSecrets` says. */
-export const message = ({ delegationId, goal, report }: Delivery, redact: boolean): string =>
-  written({
+export const renderDelivery = ({ delegationId, goal, report }: Delivery, redact: boolean): string =>
+  renderReport({
     delegationId,
     goal,
     status: report.status,
     summary: report.summary,
     facts: [
       `exit reason ${report.exit_reason}`,
-      counted(report.api_calls, "model call"),
-      counted(report.tool_trace.length, "tool call"),
+      formatCount(report.api_calls, "model call"),
+      formatCount(report.tool_trace.length, "tool call"),
       `${Math.round(report.duration_seconds)} s`,
       `session ${report.session_id}`,
-      ...(report.error === undefined ? [] : [`error: ${short(report.error, redact)}`]),
+      ...(report.error === undefined ? [] : [`error: ${shortenLine(report.error, redact)}`]),
       ...(report.stale_paths === undefined ? [] : [`changed since you read them: ${report.stale_paths.join(", ")}`])
     ]
   }, redact)
 
-interface Sent {
+interface SentChild {
   readonly delegationId: string
   readonly sessionId: string
   readonly goal: string
@@ -80,7 +80,7 @@ interface Sent {
 
 const isText = (value: unknown): value is string => typeof value === "string"
 
-const sentBy = (result: unknown): ReadonlyArray<Sent> => {
+const readSentChildren = (result: unknown): ReadonlyArray<SentChild> => {
   if (!isText(result) || !result.includes("\"status\":\"dispatched\"")) return []
   const body = Option.getOrUndefined(Json.parse(result))
   if (typeof body !== "object" || body === null) return []
@@ -90,43 +90,43 @@ const sentBy = (result: unknown): ReadonlyArray<Sent> => {
     : []
 }
 
-const textOf = (message: Prompt.Message): string =>
+const readText = (message: Prompt.Message): string =>
   message.role === "user" || message.role === "assistant"
     ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
     : ""
 
 /** The children that a conversation sent off and whose reports are not in it. */
-const untoldIn = GrowingList.fold<Prompt.Message, { children: ReadonlyArray<Sent> }>({
+const untoldIn = GrowingList.fold<Prompt.Message, { children: ReadonlyArray<SentChild> }>({
   begin: () => ({ children: [] }),
   add: (state, message) => {
-    if (message.role === "user" && state.children.length > 0) state.children = without(state.children, message)
+    if (message.role === "user" && state.children.length > 0) state.children = filterUnreported(state.children, message)
     if (message.role !== "tool") return
     const sent = message.content.flatMap((part) =>
-      part.type === "tool-result" && part.name === "delegate_task" ? sentBy(part.result) : [])
+      part.type === "tool-result" && part.name === "delegate_task" ? readSentChildren(part.result) : [])
     if (sent.length > 0) state.children = [...state.children, ...sent]
   },
   copy: ({ children }) => ({ children })
 })
 
 /** Children that a message of the user does not name. */
-const without = (children: ReadonlyArray<Sent>, message: Prompt.UserMessage): ReadonlyArray<Sent> => {
-  const text = textOf(message)
+const filterUnreported = (children: ReadonlyArray<SentChild>, message: Prompt.UserMessage): ReadonlyArray<SentChild> => {
+  const text = readText(message)
   return children.filter(({ delegationId }) => !text.includes(delegationId))
 }
 
 /** Report, from the store, of a child that reported to nobody. */
-const recovered = Effect.fnUntraced(function*(store: SessionStore, { delegationId, goal, sessionId }: Sent, redact: boolean) {
+const recoverReport = Effect.fnUntraced(function*(store: SessionStore, { delegationId, goal, sessionId }: SentChild, redact: boolean) {
   const id = SessionId.make(sessionId)
   const session = Option.getOrUndefined(yield* store.get(id))
   const messages = session === undefined ? [] : yield* store.messages(id)
-  const summary = messages.findLast((message) => message.role === "assistant" && textOf(message) !== "")
+  const summary = messages.findLast((message) => message.role === "assistant" && readText(message) !== "")
   const reason = session?.endReason
   const status = reason === undefined ? "unknown" : reason === "text_response" ? "completed" : reason
-  return written({
+  return renderReport({
     delegationId,
     goal,
     status,
-    summary: summary === undefined ? "" : textOf(summary),
+    summary: summary === undefined ? "" : readText(summary),
     facts: [
       ...(reason === undefined ? ["the process that it worked in ended before it did: look what is done before you use it"] : []),
       `session ${sessionId}`
@@ -135,12 +135,12 @@ const recovered = Effect.fnUntraced(function*(store: SessionStore, { delegationI
 })
 
 /** Reports that a session has not been told of, for the run that begins with `prompt`. */
-export const missed = Effect.fnUntraced(function*(
+export const collectMissedReports = Effect.fnUntraced(function*(
   sessionId: SessionId,
   history: ReadonlyArray<Prompt.Message>,
   prompt: Prompt.UserMessage
 ): Effect.fn.Return<ReadonlyArray<Prompt.UserMessage>, SessionStoreError, Services> {
-  const untold = without(untoldIn(history).children, prompt)
+  const untold = filterUnreported(untoldIn(history).children, prompt)
   if (untold.length === 0) return []
   const { children, store } = yield* Services
   const waiting = yield* children.take(sessionId)
@@ -148,8 +148,8 @@ export const missed = Effect.fnUntraced(function*(
   const redact = yield* RedactSecrets
   const texts = yield* Effect.forEach(untold, (child): Effect.Effect<ReadonlyArray<string>, SessionStoreError> => {
     const delivery = waiting.find(({ delegationId }) => delegationId === child.delegationId)
-    if (delivery !== undefined) return Effect.succeed([message(delivery, redact)])
-    return working.has(child.delegationId) ? Effect.succeed([]) : Effect.map(recovered(store, child, redact), (text) => [text])
+    if (delivery !== undefined) return Effect.succeed([renderDelivery(delivery, redact)])
+    return working.has(child.delegationId) ? Effect.succeed([]) : Effect.map(recoverReport(store, child, redact), (text) => [text])
   })
   return texts.flat().map((said) =>
     Prompt.userMessage({ content: [Prompt.textPart({ text: ResultText.cleanText(said, { foreign: false, redact }) })] }))

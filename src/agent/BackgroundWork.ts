@@ -29,7 +29,7 @@ import type { ProcessEvent } from "../tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessEvents } from "../tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessRegistry } from "../tool/builtin/terminal/ProcessRegistry.ts"
 import * as ResultText from "../tool/ResultText.ts"
-import { counted, message } from "./Background.ts"
+import { formatCount, renderDelivery } from "./Background.ts"
 import { BackgroundReviews } from "./BackgroundReview.ts"
 import { Children } from "./Children.ts"
 
@@ -66,7 +66,7 @@ export interface Service {
 }
 
 /** An event of a process as a message. */
-export const told = (event: ProcessEvent): string => {
+export const renderProcessEvent = (event: ProcessEvent): string => {
   const name = `${event.processId} (${event.command})`
   switch (event._tag) {
     case "ProcessCompleted": {
@@ -90,10 +90,10 @@ const make = Effect.gen(function*() {
   const events = yield* ProcessEvents
   const reviews = yield* BackgroundReviews
 
-  const running = (sessionId: SessionId) =>
+  const listRunningProcesses = (sessionId: SessionId) =>
     Effect.map(processes.list(sessionId), (all) => all.filter((process) => process.ended() === undefined))
 
-  const childrenOf = Effect.fnUntraced(function*(sessionId: SessionId) {
+  const listDescendants = Effect.fnUntraced(function*(sessionId: SessionId) {
     const sessions = new Set<string>([sessionId])
     const family = []
     // Parents stand before their children.
@@ -106,15 +106,15 @@ const make = Effect.gen(function*() {
   })
 
   const list: Service["list"] = Effect.fnUntraced(function*(sessionId) {
-    const family = yield* childrenOf(sessionId)
-    const own = yield* running(sessionId)
+    const family = yield* listDescendants(sessionId)
+    const own = yield* listRunningProcesses(sessionId)
     return [
       ...family.map(({ delegationId, goal, progress, startedAt, subagentId }): Item => ({
         kind: "child",
         id: delegationId ?? subagentId,
         what: goal,
         since: startedAt,
-        at: progress.lastTool === undefined ? "thinking" : `${progress.lastTool}, ${counted(progress.toolCount, "tool call")}`
+        at: progress.lastTool === undefined ? "thinking" : `${progress.lastTool}, ${formatCount(progress.toolCount, "tool call")}`
       })),
       ...own.map(({ id, options, pid, startedAt }): Item => ({
         kind: "process",
@@ -133,7 +133,7 @@ const make = Effect.gen(function*() {
     ].sort((a, b) => a.since - b.since)
   })
 
-  const end = Effect.fnUntraced(function*(sessionId: SessionId, item: Item) {
+  const endItem = Effect.fnUntraced(function*(sessionId: SessionId, item: Item) {
     if (item.kind === "child") {
       yield* children.stop(item.id)
       return item
@@ -153,11 +153,11 @@ const make = Effect.gen(function*() {
     stop: Effect.fnUntraced(function*(sessionId, id) {
       const found = (yield* list(sessionId)).filter((item) => id !== "" && item.id.startsWith(id))
       const [only] = found
-      return only === undefined || found.length > 1 ? undefined : yield* end(sessionId, only)
+      return only === undefined || found.length > 1 ? undefined : yield* endItem(sessionId, only)
     }),
     stopAll: (sessionId) =>
       Effect.flatMap(list(sessionId), (items) =>
-        Effect.forEach(items, (item) => end(sessionId, item), { concurrency: "unbounded" })),
+        Effect.forEach(items, (item) => endItem(sessionId, item), { concurrency: "unbounded" })),
     arrived: (sessionId) => Effect.raceAllFirst([children.arrived(sessionId), events.arrived(sessionId), reviews.arrived(sessionId)]),
     takeNotices: (sessionId) => Effect.map(reviews.take(sessionId), (reports) => reports.map(({ text }) => text)),
     reviewed: reviews.settled,
@@ -166,10 +166,10 @@ const make = Effect.gen(function*() {
       const news = yield* events.drain(sessionId)
       const redact = yield* RedactSecrets
       // Texts of tools and children that come by another way than a result are redacted here.
-      return [...reports.map((report) => message(report, redact)), ...news.map(told)].map((text) => ResultText.cleanText(text, { foreign: false, redact }))
+      return [...reports.map((report) => renderDelivery(report, redact)), ...news.map(renderProcessEvent)].map((text) => ResultText.cleanText(text, { foreign: false, redact }))
     }),
     settled: Effect.fnUntraced(function*(sessionId) {
-      const awaited = (yield* running(sessionId)).filter(({ options }) => options.notifyOnComplete)
+      const awaited = (yield* listRunningProcesses(sessionId)).filter(({ options }) => options.notifyOnComplete)
       yield* Effect.forEach(awaited, (process) => process.exit, { concurrency: "unbounded", discard: true })
     })
   })

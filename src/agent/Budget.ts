@@ -82,39 +82,39 @@ export const merge = (agent: Limits | undefined, run: Limits | undefined): Limit
 })
 
 /** A ledger and those of the runs that it is a part of. */
-const lineOf = (budget: Budget): ReadonlyArray<Budget> => {
+const collectLedgers = (budget: Budget): ReadonlyArray<Budget> => {
   const line = [budget]
   for (let above = budget.parent; above !== undefined; above = above.parent) line.push(above)
   return line
 }
 
-const overspent = ({ cost, limits, usage }: Budget): Limit | undefined => {
-  if (limits.tokens !== undefined && Usage.totalTokens(usage) >= limits.tokens) return "tokens"
+const findOverspentLimit = ({ cost, limits, usage }: Budget): Limit | undefined => {
+  if (limits.tokens !== undefined && Usage.countTotalTokens(usage) >= limits.tokens) return "tokens"
   const isPaid = limits.dollars === undefined ||
     BigDecimal.isLessThan(cost.amount, BigDecimal.fromNumberUnsafe(limits.dollars))
   return isPaid ? undefined : "cost"
 }
 
 /** Milliseconds until time cuts the run; undefined without a limit. Negative when it is over. */
-export const millisLeft = (budget: Budget, now: number): number | undefined => {
-  const ends = lineOf(budget).flatMap(({ limits: { seconds }, startedAt }) =>
+export const computeMillisLeft = (budget: Budget, now: number): number | undefined => {
+  const ends = collectLedgers(budget).flatMap(({ limits: { seconds }, startedAt }) =>
     seconds === undefined ? [] : [startedAt + seconds * 1000])
   return ends.length === 0 ? undefined : Math.min(...ends) - now
 }
 
 /** Limit that is used up, if any: the run takes no further step then. */
-export const exhausted = (budget: Budget, now: number): Limit | undefined => {
+export const findExhaustedLimit = (budget: Budget, now: number): Limit | undefined => {
   if (budget.usedIterations >= budget.iterations) return "iterations"
-  return budget.refusedCall ? "tool_calls" : spent(budget, now)
+  return budget.refusedCall ? "tool_calls" : findSpentLimit(budget, now)
 }
 
 /** Limit of tokens, money or time that is used up, if any: nothing more is asked of a model for the run then. */
-export const spent = (budget: Budget, now: number): Limit | undefined => {
-  for (const one of lineOf(budget)) {
-    const limit = overspent(one)
+export const findSpentLimit = (budget: Budget, now: number): Limit | undefined => {
+  for (const one of collectLedgers(budget)) {
+    const limit = findOverspentLimit(one)
     if (limit !== undefined) return limit
   }
-  const left = millisLeft(budget, now)
+  const left = computeMillisLeft(budget, now)
   return left !== undefined && left <= 0 ? "time" : undefined
 }
 
@@ -132,7 +132,7 @@ export const refundIteration = (budget: Budget): void => {
 
 /** A tool call is about to run; false when the run may make no more of them. */
 export const takeToolCall = (budget: Budget): boolean => {
-  const line = lineOf(budget)
+  const line = collectLedgers(budget)
   const spent = line.some(({ limits, toolCalls }) => limits.toolCalls !== undefined && toolCalls >= limits.toolCalls)
   if (spent) budget.refusedCall = true
   else for (const one of line) one.toolCalls++
@@ -141,16 +141,16 @@ export const takeToolCall = (budget: Budget): boolean => {
 
 /** A model call was paid for. */
 export const charge = (budget: Budget, usage: Usage.Usage, cost: Cost.Cost): void => {
-  for (const one of lineOf(budget)) {
+  for (const one of collectLedgers(budget)) {
     one.usage = Usage.add(one.usage, usage)
-    one.cost = one === budget ? Cost.plus(one.cost, cost) : Cost.withChild(one.cost, cost)
+    one.cost = one === budget ? Cost.addCall(one.cost, cost) : Cost.withChild(one.cost, cost)
   }
 }
 
 /** True when a limit of money cannot be kept for want of a price, and nobody was told yet: once for each run. */
 export const isUnpriced = (budget: Budget, { amount }: Pick<Cost.Cost, "amount">): boolean => {
   if (amount !== undefined || budget.toldOfPrice) return false
-  budget.toldOfPrice = lineOf(budget).some(({ limits }) => limits.dollars !== undefined)
+  budget.toldOfPrice = collectLedgers(budget).some(({ limits }) => limits.dollars !== undefined)
   return budget.toldOfPrice
 }
 
@@ -158,8 +158,8 @@ export const isUnpriced = (budget: Budget, { amount }: Pick<Cost.Cost, "amount">
 const wrapUpShare = 0.8
 
 /** Seconds that are left when the model has to be told of it, which is once; undefined otherwise. */
-export const wrapUp = (budget: Budget, now: number): number | undefined => {
-  const left = millisLeft(budget, now)
+export const takeWrapUpSeconds = (budget: Budget, now: number): number | undefined => {
+  const left = computeMillisLeft(budget, now)
   if (left === undefined || budget.toldOfTime) return undefined
   const total = left + now - budget.startedAt
   if (left > total * (1 - wrapUpShare)) return undefined
@@ -183,7 +183,7 @@ const wordings: Readonly<Record<Limit, Wording>> = {
 }
 
 /** See {@link Wording}. */
-export const wording = (limit: Limit): Wording => wordings[limit]
+export const getWording = (limit: Limit): Wording => wordings[limit]
 
 /** Takes an entry into the sums of a run. */
 export type Charge = (entry: Entry) => Effect.Effect<void>

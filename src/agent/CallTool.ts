@@ -17,7 +17,7 @@ import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import { everything } from "../tool/ToolRegistry.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import { Services } from "./Services.ts"
 
 /** A tool call. `R` is what tools read of a run. */
@@ -38,10 +38,10 @@ export interface Outcome {
   readonly isFailure: boolean
 }
 
-const refused = (error: string): Outcome => ({ output: JSON.stringify({ error }), isFailure: true })
+const makeRefusal = (error: string): Outcome => ({ output: JSON.stringify({ error }), isFailure: true })
 
 /** The session that a call is made for: one that exists, or a new one that nobody stores. */
-const sessionOf = Effect.fnUntraced(function*(
+const resolveSession = Effect.fnUntraced(function*(
   wanted: string | undefined
 ): Effect.fn.Return<Ids.SessionId, InvalidInput | SessionStoreError, Services> {
   if (wanted === undefined) return yield* Ids.makeSessionId
@@ -58,11 +58,11 @@ export const callTool = Effect.fn("Agent.callTool")(function*(
 ): Effect.fn.Return<Outcome, InvalidInput | SessionStoreError, Services> {
   const { approvals, interceptors, registry, settings } = yield* Services
   const tools = yield* registry.snapshot(settings.tools ?? everything)
-  if (tools.get(name) === undefined) return refused(`there is no tool ${name}; there are ${tools.names.join(", ")}`)
-  const sessionId = yield* sessionOf(wanted)
+  if (tools.get(name) === undefined) return makeRefusal(`there is no tool ${name}; there are ${tools.names.join(", ")}`)
+  const sessionId = yield* resolveSession(wanted)
   const taskId = Ids.TaskId.make(sessionId)
   const turnId = yield* Ids.makeTurnId(sessionId, taskId)
-  const id = `call_${yield* Ids.hex(12)}`
+  const id = `call_${yield* Ids.makeHex(12)}`
   return yield* ToolCalls.runOne({
     tools,
     interceptors,
@@ -74,6 +74,6 @@ export const callTool = Effect.fn("Agent.callTool")(function*(
     emit: undefined
   }, Prompt.toolCallPart({ id, name, params: args, providerExecuted: false })).pipe(
     Effect.provideService(Hooks, interceptors.hooks),
-    Effect.provideService(ToolContext, { sessionId, taskId, turnId, cwd: cwd ?? settings.cwd ?? workingDirectory() })
+    Effect.provideService(ToolContext, { sessionId, taskId, turnId, cwd: cwd ?? settings.cwd ?? getWorkingDirectory() })
   )
-}, Effect.catch((error) => Effect.succeed(refused(error.message))))
+}, Effect.catch((error) => Effect.succeed(makeRefusal(error.message))))

@@ -21,13 +21,13 @@ import * as Usage from "../domain/Usage.ts"
 import { CallConversation } from "../environment/CommandEnvironment.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import * as PairedEvents from "../hooks/PairedEvents.ts"
-import { InteractiveMode, StartingSessions, unattended } from "../tool/approval/InteractiveMode.ts"
+import { InteractiveMode, StartingSessions, makeUnattended } from "../tool/approval/InteractiveMode.ts"
 import type * as Delegator from "../tool/Delegator.ts"
 import type { Task } from "../tool/Delegator.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
 import * as ChildWatch from "./ChildWatch.ts"
-import { emit, type Lineage, type RunState, spend } from "./RunState.ts"
+import { emit, type Lineage, type RunState, reportUsage } from "./RunState.ts"
 import type { RunOptions } from "./RunInput.ts"
 import { Services } from "./Services.ts"
 
@@ -44,15 +44,15 @@ interface ToolSelectionInput {
   readonly keepMcp: boolean
 }
 
-const resolvedToolsets = (toolsets: ReadonlyArray<string>, registered: ReadonlyArray<string>): Toolsets.Resolved =>
+const resolveToolsets = (toolsets: ReadonlyArray<string>, registered: ReadonlyArray<string>): Toolsets.ResolvedToolsets =>
   Toolsets.resolve({ toolsets, foreign: registered })
 
 /** Names among those that a task asks for which mean nothing, as a sentence for the model; undefined where all do. */
-export const misnamed = (
+export const describeUnknownToolset = (
   { toolsets = [] }: Pick<Task, "toolsets">,
   registered: ReadonlyArray<string>
 ): string | undefined => {
-  const [unknown] = resolvedToolsets(toolsets, registered).unknown
+  const [unknown] = resolveToolsets(toolsets, registered).unknown
   if (unknown === undefined) return undefined
   const meant = unknown.nearest === undefined ? "leave toolsets out to give the child all of yours" : `did you mean "${unknown.nearest}"?`
   return `there is no toolset "${unknown.name}": ${meant}`
@@ -60,7 +60,7 @@ export const misnamed = (
 
 /** Selects the tools of a child from those of its parent. */
 const selectTools = (task: Pick<Task, "toolsets">, { keepMcp, mayDelegate, parent, registered }: ToolSelectionInput): Selection => {
-  const asked = task.toolsets === undefined ? undefined : resolvedToolsets(task.toolsets, registered).selection
+  const asked = task.toolsets === undefined ? undefined : resolveToolsets(task.toolsets, registered).selection
   return {
     toolset: (name) =>
       (parent.toolset?.(name) ?? true) &&
@@ -103,13 +103,13 @@ export interface Child {
   /** Of one in the background. */
   readonly delegationId: string | undefined
   readonly input: RunOptions
-  readonly watched: ChildWatch.Watched
+  readonly watched: ChildWatch.ChildProgress
   readonly startedAt: number
   /** The ids of the hook payloads. */
   readonly link: Link
   model: string
   /** Undefined until it ended. */
-  ending: (ChildWatch.Ending & { readonly durationMillis: number }) | undefined
+  ending: (ChildWatch.ChildEnding & { readonly durationMillis: number }) | undefined
 }
 
 interface Link {
@@ -122,7 +122,7 @@ interface Link {
   readonly child_role: string
 }
 
-const promptOf = ({ context, goal }: Delegator.Task, cwd: string): string =>
+const renderPrompt = ({ context, goal }: Delegator.Task, cwd: string): string =>
   [
     goal,
     ...(context === undefined || context.trim() === "" ? [] : [`Context:\n${context}`]),
@@ -142,13 +142,13 @@ export const plan = Effect.fnUntraced(function*(
   const { registry, settings } = yield* Services
   const delegation = settings.delegation ?? {}
   const named = delegation.agents?.find(({ name }) => name === task.agent)
-  const subagentId = `sa-${index}-${yield* Ids.hex(8)}`
+  const subagentId = `sa-${index}-${yield* Ids.makeHex(8)}`
   const sessionId = yield* Ids.makeSessionId
   const { tool_call_id: callId } = yield* Correlation
-  const watched = ChildWatch.nothing()
+  const watched = ChildWatch.makeProgress()
   // Work in the background is no part of the run that asked for it; its spending is, also after that run.
   const watch = ChildWatch.watch(subagentId, watched, (events) =>
-    delegationId === undefined && !parent.isOver ? emit(parent, ...events) : spend(parent, events.filter((event) => event._tag === "UsageReported")))
+    delegationId === undefined && !parent.isOver ? emit(parent, ...events) : reportUsage(parent, events.filter((event) => event._tag === "UsageReported")))
   const lineage: Lineage = {
     parentSessionId: parent.sessionId,
     above: [parent.sessionId, ...parent.lineage?.above ?? []],
@@ -181,7 +181,7 @@ export const plan = Effect.fnUntraced(function*(
       child_role: task.role
     },
     input: {
-      prompt: promptOf(task, cwd),
+      prompt: renderPrompt(task, cwd),
       sessionId,
       source: "subagent",
       platform: parent.platform,
@@ -206,8 +206,8 @@ export const plan = Effect.fnUntraced(function*(
 })
 
 /** Report of a child that ended, or was cut before it could. */
-export const closing = (child: Child): PairedEvents.Event<"subagent_stop"> => ["subagent_stop", () => {
-  const { durationMillis, status, summary } = child.ending ?? { ...ChildWatch.interrupted(child.watched), durationMillis: 0 }
+export const makeStopEvent = (child: Child): PairedEvents.Event<"subagent_stop"> => ["subagent_stop", () => {
+  const { durationMillis, status, summary } = child.ending ?? { ...ChildWatch.makeInterruptedEnding(child.watched), durationMillis: 0 }
   return {
     ...child.link,
     child_summary: summary === "" ? null : summary,
@@ -216,18 +216,18 @@ export const closing = (child: Child): PairedEvents.Event<"subagent_stop"> => ["
   }
 }]
 
-/** Tells that there is a child. Who gets the span closes it with {@link closing}. */
+/** Tells that there is a child. Who gets the span closes it with {@link makeStopEvent}. */
 export const announce = (
   child: Child
 ): Effect.Effect<PairedEvents.Span<"subagent_start">, never, Scope.Scope | Services> =>
   Effect.flatMap(Services, ({ interceptors }) =>
     PairedEvents.open<"subagent_start">(interceptors.hooks, {
       open: ["subagent_start", () => ({ ...child.link, child_goal: child.task.goal })],
-      otherwise: () => closing(child)
+      otherwise: () => makeStopEvent(child)
     }))
 
 /** Result that the parent gets of a child, however far it came. */
-export const report = Effect.fnUntraced(function*(
+export const buildReport = Effect.fnUntraced(function*(
   { parent }: Family,
   child: Child
 ): Effect.fn.Return<Delegator.ChildReport, never, Services> {
@@ -235,7 +235,7 @@ export const report = Effect.fnUntraced(function*(
   const { ending, index, sessionId, watched } = child
   const now = yield* Clock.currentTimeMillis
   const { durationMillis, error, exit, status, summary } = ending ??
-    { ...ChildWatch.interrupted(watched), durationMillis: now - child.startedAt }
+    { ...ChildWatch.makeInterruptedEnding(watched), durationMillis: now - child.startedAt }
   const stale = files === undefined
     ? []
     : yield* files.stale(parent.sessionId, new Set([sessionId, ...watched.below]))
@@ -247,7 +247,7 @@ export const report = Effect.fnUntraced(function*(
     duration_seconds: durationMillis / 1000,
     model: child.model,
     exit_reason: exit,
-    tokens: { input: Usage.promptTokens(watched.usage), output: watched.usage.outputTokens },
+    tokens: { input: Usage.countPromptTokens(watched.usage), output: watched.usage.outputTokens },
     tool_trace: watched.trace,
     session_id: sessionId,
     ...(error === undefined ? {} : { error }),
@@ -255,7 +255,7 @@ export const report = Effect.fnUntraced(function*(
   }
 })
 
-const settle = Effect.fnUntraced(function*(
+const settleChild = Effect.fnUntraced(function*(
   { parent }: Family,
   child: Child,
   exit: Exit.Exit<Option.Option<RunResult>, unknown>
@@ -266,7 +266,7 @@ const settle = Effect.fnUntraced(function*(
     child.watched.usage = exit.value.value.usage
   }
   const durationMillis = (yield* Clock.currentTimeMillis) - child.startedAt
-  const ending = { ...ChildWatch.ending(exit, child.watched), durationMillis }
+  const ending = { ...ChildWatch.determineEnding(exit, child.watched), durationMillis }
   child.ending = ending
   yield* interceptors.hooks.emit("on_session_finalize", () => ({
     session_id: child.sessionId,
@@ -300,7 +300,7 @@ const settle = Effect.fnUntraced(function*(
 })
 
 /** The event of its parent's run that it begins. */
-export const started = ({ lineage: { subagentId }, sessionId, task: { goal } }: Child): RunEvent => ({
+export const makeStartedEvent = ({ lineage: { subagentId }, sessionId, task: { goal } }: Child): RunEvent => ({
   _tag: "SubagentStarted",
   subagentId,
   sessionId,
@@ -346,9 +346,9 @@ export const run = Effect.fnUntraced(function*(family: Family, child: Child): Ef
   return yield* Effect.andThen(recorded, children.during(entry, agent.stop(sessionId), bounded)).pipe(
     Effect.provideService(CallConversation, (yield* CallConversation) ?? parent.conversationId),
     Effect.provideService(StartingSessions, [...yield* StartingSessions, parent.sessionId]),
-    Effect.provideService(InteractiveMode, unattended("child agent", autoApprove === true ? "approve" : "deny")),
-    Effect.onExit((exit) => settle(family, child, exit)),
+    Effect.provideService(InteractiveMode, makeUnattended("child agent", autoApprove === true ? "approve" : "deny")),
+    Effect.onExit((exit) => settleChild(family, child, exit)),
     Effect.exit,
-    Effect.andThen(report(family, child))
+    Effect.andThen(buildReport(family, child))
   )
 })

@@ -11,7 +11,7 @@ import * as Usage from "../domain/Usage.ts"
 import type * as Delegator from "../tool/Delegator.ts"
 
 /** Observations so far. */
-export interface Watched {
+export interface ChildProgress {
   readonly trace: Array<Delegator.ChildReport["tool_trace"][number]>
   /** Sessions of the child's own children, and of theirs. */
   readonly below: Array<string>
@@ -25,7 +25,7 @@ export interface Watched {
 }
 
 /** Nothing was seen. */
-export const nothing = (): Watched => ({
+export const makeProgress = (): ChildProgress => ({
   trace: [],
   below: [],
   steps: 0,
@@ -38,13 +38,13 @@ export const nothing = (): Watched => ({
 /** Notes the events of a child; `tell` gets what its parent's listeners see of it. */
 export const watch = (
   subagentId: string,
-  watched: Watched,
+  watched: ChildProgress,
   tell: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
 ) => {
   const sizes = new Map<string, number>()
-  const progress = (text: string): RunEvent => ({ _tag: "SubagentProgress", subagentId, text })
+  const makeProgressEvent = (text: string): RunEvent => ({ _tag: "SubagentProgress", subagentId, text })
 
-  const note = (event: RunEvent): RunEvent | undefined => {
+  const recordEvent = (event: RunEvent): RunEvent | undefined => {
     switch (event._tag) {
       case "StepStarted":
         watched.steps = event.step
@@ -64,7 +64,7 @@ export const watch = (
         watched.text = ""
         watched.toolCount++
         watched.lastTool = event.name
-        return progress(event.name)
+        return makeProgressEvent(event.name)
       case "ToolFinished":
         watched.trace.push({
           tool: event.name,
@@ -74,7 +74,7 @@ export const watch = (
         })
         return undefined
       case "Waiting":
-        return progress(`waits: ${event.reason}`)
+        return makeProgressEvent(`waits: ${event.reason}`)
       case "SubagentStarted":
         watched.below.push(event.sessionId)
         return event
@@ -88,35 +88,35 @@ export const watch = (
   }
 
   return (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
-    const told = events.flatMap((event) => note(event) ?? [])
+    const told = events.flatMap((event) => recordEvent(event) ?? [])
     return told.length === 0 ? Effect.void : tell(told)
   }
 }
 
 /** Outcome of a child. */
-export interface Ending {
+export interface ChildEnding {
   readonly status: Delegator.ChildStatus
   readonly exit: string
   readonly summary: string
   readonly error?: string
 }
 
-const describe = (error: unknown): string => error instanceof Error ? error.message : String(error)
+const describeError = (error: unknown): string => error instanceof Error ? error.message : String(error)
 
 /** Report of a child that was cut before it could say how it ended. */
-export const interrupted = ({ text }: Watched): Ending => ({ status: "interrupted", exit: "interrupted", summary: text })
+export const makeInterruptedEnding = ({ text }: ChildProgress): ChildEnding => ({ status: "interrupted", exit: "interrupted", summary: text })
 
-const cut = (cause: Cause.Cause<unknown>, watched: Watched): Ending =>
+const makeFailedEnding = (cause: Cause.Cause<unknown>, watched: ChildProgress): ChildEnding =>
   Cause.hasInterrupts(cause)
-    ? interrupted(watched)
+    ? makeInterruptedEnding(watched)
     : {
       status: Cause.hasDies(cause) ? "error" : "failed",
       exit: "error",
       summary: watched.text,
-      error: describe(Cause.squash(cause))
+      error: describeError(Cause.squash(cause))
     }
 
-const late = ({ lastTool, steps, text, usage }: Watched): Ending => {
+const makeTimeoutEnding = ({ lastTool, steps, text, usage }: ChildProgress): ChildEnding => {
   const at = lastTool === undefined ? `in model call ${steps}` : `after ${lastTool}`
   const why = usage.requestCount === 0
     ? "the child ran out of time before its model answered once: check the provider of delegated work, or raise " +
@@ -126,9 +126,9 @@ const late = ({ lastTool, steps, text, usage }: Watched): Ending => {
 }
 
 /** Outcome of a child; `none` is: not in its time. Text alone does not make its work complete. */
-export const ending = (exit: Exit.Exit<Option.Option<RunResult>, unknown>, watched: Watched): Ending => {
-  if (Exit.isFailure(exit)) return cut(exit.cause, watched)
-  if (Option.isNone(exit.value)) return late(watched)
+export const determineEnding = (exit: Exit.Exit<Option.Option<RunResult>, unknown>, watched: ChildProgress): ChildEnding => {
+  if (Exit.isFailure(exit)) return makeFailedEnding(exit.cause, watched)
+  if (Option.isNone(exit.value)) return makeTimeoutEnding(watched)
   const result = exit.value.value
   if (isCompleted(result)) return { status: "completed", exit: "completed", summary: result.text }
   const reason = result.exit === "max_iterations_reached" ? "max_iterations" : result.exit

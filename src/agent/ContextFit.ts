@@ -15,10 +15,10 @@ import * as Prompt from "effect/ai/Prompt"
 import type { CompactionPlan } from "../domain/CompactionPlan.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import type { Request } from "../routing/CompactionPort.ts"
-import { tokensOf } from "../routing/CallTokens.ts"
+import { estimateTokens } from "../routing/CallTokens.ts"
 import * as Todo from "../tool/builtin/Todo.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
-import { asking, emit, noteRewritten, type RunState } from "./RunState.ts"
+import { getCurrentRoute, emit, recordRewrite, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Window of the smallest models that an agent works with, in tokens: nothing below its trigger needs a look at the model's own. */
@@ -36,10 +36,10 @@ interface Bounds {
 }
 
 /** Tokens that the model of a run holds; undefined where nobody stated it. */
-export const windowOf = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<number | undefined, never, Services> {
+export const findWindow = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<number | undefined, never, Services> {
   const { router: { catalogue } } = yield* Services
   if (catalogue === undefined) return undefined
-  const { source, tokens } = yield* catalogue.window(yield* asking(run, run.routeWanted))
+  const { source, tokens } = yield* catalogue.window(yield* getCurrentRoute(run, run.routeWanted))
   return source === "default" ? undefined : tokens
 })
 
@@ -47,23 +47,23 @@ export const windowOf = Effect.fnUntraced(function*(run: RunState): Effect.fn.Re
 const isLeftToMiddleware = Effect.map(Services, ({ interceptors }) =>
   interceptors.stack.lifecycle?.entries.some(({ compaction }) => compaction !== undefined) === true)
 
-const boundsOf = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<Bounds | undefined, never, Services> {
+const findBounds = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<Bounds | undefined, never, Services> {
   const { compaction: { trigger } } = yield* Services
   if (trigger === undefined || (yield* isLeftToMiddleware)) return undefined
   // A window that nobody stated is no reason to ask another model: a refusal will tell.
-  const tokens = yield* windowOf(run)
+  const tokens = yield* findWindow(run)
   return tokens === undefined ? undefined : { window: tokens, trigger: trigger(tokens) }
 })
 
-const openTodos = (messages: ReadonlyArray<Prompt.Message>): string | undefined => {
+const renderOpenTodos = (messages: ReadonlyArray<Prompt.Message>): string | undefined => {
   const open = Todo.fromHistory(messages).filter(({ status }) => status === "pending" || status === "in_progress")
   return open.length === 0 ? undefined : open.map(({ content, id, status }) => `- [${status === "in_progress" ? ">" : " "}] ${id}: ${content}`).join("\n")
 }
 
 /** The compacted conversation, with the open items of a todo list that it no longer shows behind its first new message. */
 const withTodos = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
-  const items = openTodos(before)
-  if (items === undefined || openTodos(after) !== undefined) return after
+  const items = renderOpenTodos(before)
+  if (items === undefined || renderOpenTodos(after) !== undefined) return after
   const known = new Set(before)
   const at = after.findIndex((message) => !known.has(message) && message.role === "user")
   const told = Prompt.userMessage({ content: [Prompt.textPart({ text: `[Your todo list, which was compacted away. Open items:\n${items}]` })] })
@@ -76,7 +76,7 @@ export const compact = Effect.fnUntraced(function*(
   asked: Pick<Request, "focus" | "keepExchanges" | "plan" | "reason" | "tokens" | "window">
 ): Effect.fn.Return<boolean, never, Services> {
   const { compaction, files } = yield* Services
-  yield* MemoryTurns.compacting(run)
+  yield* MemoryTurns.notifyCompaction(run)
   const before = run.messages.slice()
   const smaller = yield* compaction.compact({
     ...asked,
@@ -91,7 +91,7 @@ export const compact = Effect.fnUntraced(function*(
   run.messages.splice(0, run.messages.length, ...withTodos(before, smaller))
   run.promptTokens = undefined
   run.isCompacted = true
-  noteRewritten(run, "compaction", before)
+  recordRewrite(run, "compaction", before)
   if (files !== undefined) yield* files.forgetContents(run.sessionId)
   yield* emit(run, {
     _tag: "Notice",
@@ -102,9 +102,9 @@ export const compact = Effect.fnUntraced(function*(
 })
 
 /** Makes the conversation smaller as middleware asks for it. */
-export const planned = Effect.fnUntraced(function*(run: RunState, plan: CompactionPlan): Effect.fn.Return<void, never, Services> {
-  const window = plan.window ?? (yield* windowOf(run)) ?? unknownWindow
-  yield* compact(run, { reason: "threshold", window, tokens: tokensOf(run), plan })
+export const applyPlan = Effect.fnUntraced(function*(run: RunState, plan: CompactionPlan): Effect.fn.Return<void, never, Services> {
+  const window = plan.window ?? (yield* findWindow(run)) ?? unknownWindow
+  yield* compact(run, { reason: "threshold", window, tokens: estimateTokens(run), plan })
 })
 
 /** A conversation in numbers; the system prompt is among the tokens, which are estimated. */
@@ -114,7 +114,7 @@ export interface Size {
 }
 
 /** Outcome of a compaction that the user asked for. */
-export interface Compacted {
+export interface CompactionResult {
   /** The session that goes on: a new one, or the same where nothing was done. */
   readonly sessionId: SessionId
   readonly before: Size
@@ -122,27 +122,27 @@ export interface Compacted {
 }
 
 /** Size of a run's conversation. */
-export const sizeOf = ({ messages }: Pick<RunState, "messages">): Size => ({ messages: messages.length - 1, tokens: tokensOf({ messages }) })
+export const measureSize = ({ messages }: Pick<RunState, "messages">): Size => ({ messages: messages.length - 1, tokens: estimateTokens({ messages }) })
 
 /** Makes the conversation smaller because the user asks for it. */
-export const onDemand = Effect.fnUntraced(function*(
+export const compactOnDemand = Effect.fnUntraced(function*(
   run: RunState,
   asked: Pick<Request, "focus" | "keepExchanges">
 ): Effect.fn.Return<void, never, Services> {
   const { router: { catalogue } } = yield* Services
-  const { tokens: window } = catalogue === undefined ? { tokens: unknownWindow } : yield* catalogue.window(yield* asking(run, run.routeWanted))
+  const { tokens: window } = catalogue === undefined ? { tokens: unknownWindow } : yield* catalogue.window(yield* getCurrentRoute(run, run.routeWanted))
   yield* compact(run, { ...asked, reason: "manual", window })
 })
 
 /** Makes room before the first call. */
-export const beforeCalls = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, never, Services> {
+export const compactBeforeCalls = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, never, Services> {
   const { compaction } = yield* Services
   if (compaction.trigger === undefined || run.messages.length - 1 <= (compaction.leastMessages ?? 0)) return
-  const bounds = yield* boundsOf(run)
+  const bounds = yield* findBounds(run)
   if (bounds === undefined) return
   for (let pass = 0; pass < maxPasses; pass++) {
     const count = run.messages.length
-    const tokens = tokensOf(run)
+    const tokens = estimateTokens(run)
     if (tokens < bounds.trigger) return
     const isSmaller = yield* compact(run, { reason: "threshold", window: bounds.window, tokens })
     if (!isSmaller || run.messages.length >= count) return
@@ -150,11 +150,11 @@ export const beforeCalls = Effect.fnUntraced(function*(run: RunState): Effect.fn
 })
 
 /** Makes room after the tools of a step, where the provider counted as many tokens as trigger it. */
-export const afterTools = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, never, Services> {
+export const compactAfterTools = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, never, Services> {
   const { compaction } = yield* Services
   const tokens = run.promptTokens
   if (compaction.trigger === undefined || tokens === undefined || tokens < compaction.trigger(smallestWindow)) return
-  const bounds = yield* boundsOf(run)
+  const bounds = yield* findBounds(run)
   if (bounds === undefined || tokens < bounds.trigger) return
   yield* compact(run, { reason: "threshold", window: bounds.window, tokens })
 })

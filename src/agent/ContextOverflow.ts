@@ -16,7 +16,7 @@ import { CompressionExhausted } from "../domain/AgentError.ts"
 import * as CompactionPort from "../routing/CompactionPort.ts"
 import type { AttemptLog } from "../routing/ModelRouter.ts"
 import * as Probing from "../routing/Probing.ts"
-import { asking, emit, noteRewritten, type RunState, turnOf } from "./RunState.ts"
+import { getCurrentRoute, emit, recordRewrite, type RunState, toRouterTurn } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /**
@@ -34,9 +34,9 @@ export const recover = Effect.fnUntraced(function*(
   const named = log.route
   const { catalogue } = router
   if (catalogue === undefined) return yield* error
-  const route = yield* asking(run, named)
+  const route = yield* getCurrentRoute(run, named)
   const { tokens } = yield* catalogue.window(route)
-  const outcome = yield* Probing.recover(catalogue.probing, compaction, run.compactions ??= Probing.turn(), {
+  const outcome = yield* Probing.recoverConversation(catalogue.probing, compaction, run.compactions ??= Probing.makeTurn(), {
     error,
     decision: log.failure?.error === error ? log.failure.decision : undefined,
     route,
@@ -56,7 +56,7 @@ export const recover = Effect.fnUntraced(function*(
       const before = messages.length
       if (outcome.messages.length !== before || outcome.messages.some((message, at) => message !== messages[at])) run.isCompacted = true
       run.messages.splice(0, before, ...outcome.messages)
-      noteRewritten(run, "context_overflow", messages)
+      recordRewrite(run, "context_overflow", messages)
       // The model has lost the files that it read.
       if (files !== undefined) yield* files.forgetContents(run.sessionId)
       yield* emit(run, {
@@ -69,7 +69,7 @@ export const recover = Effect.fnUntraced(function*(
       return yield* Effect.sleep(Probing.pause)
     }
     case "Exhausted": {
-      const next = named === undefined ? yield* router.advance(turnOf(run), "the conversation does not fit") : undefined
+      const next = named === undefined ? yield* router.advance(toRouterTurn(run), "the conversation does not fit") : undefined
       if (next === undefined) return yield* new CompressionExhausted({ message: outcome.message, cause: error })
       return yield* emit(run, {
         _tag: "Notice",

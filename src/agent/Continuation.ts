@@ -30,7 +30,7 @@ import { Services } from "./Services.ts"
 type Input = Pick<RunOptions, "route" | "systemPrompt" | "tools">
 
 /** The conversation as a session keeps it. */
-const stored = ({ messages, unstored }: RunState): ReadonlyArray<Prompt.Message> =>
+const toStoredMessages = ({ messages, unstored }: RunState): ReadonlyArray<Prompt.Message> =>
   Conversation.withoutRejected(messages.slice(1)).flatMap((message) => {
     if (History.isOnce(message)) return []
     if (!unstored.has(message)) return [message]
@@ -38,14 +38,14 @@ const stored = ({ messages, unstored }: RunState): ReadonlyArray<Prompt.Message>
   })
 
 /** The prompt of the new session: built anew, unless the caller of the run or of the session gave one. */
-const promptOf = Effect.fnUntraced(function*(
-  { cwd, run }: RunStart.Opened,
+const buildSystemPrompt = Effect.fnUntraced(function*(
+  { cwd, run }: RunStart.OpenedRun,
   { route, systemPrompt, tools }: Input,
   id: Ids.SessionId,
   session: { readonly hasOwnPrompt: boolean; readonly source: string; readonly systemPrompt: string }
 ) {
   if (systemPrompt !== undefined || session.hasOwnPrompt) return systemPrompt ?? session.systemPrompt
-  return yield* RunStart.promptLayers({ cwd, platform: run.platform, route, source: session.source, tools }, id).pipe(
+  return yield* RunStart.buildPromptLayers({ cwd, platform: run.platform, route, source: session.source, tools }, id).pipe(
     Effect.map(SystemPrompt.render),
     Effect.catch((error) =>
       Effect.as(emit(run, { _tag: "Notice", level: "warning", message: `the system prompt stays as it is: ${error.message}` }), session.systemPrompt))
@@ -53,7 +53,7 @@ const promptOf = Effect.fnUntraced(function*(
 })
 
 /** Entries that say what the new session begins with: copies of messages, the summary, and what was left out. */
-const recordOf = (
+const buildRecordEntries = (
   record: RunRecord,
   { recorder, sessionId: source }: RunState,
   { at, count, messages, sessionId }: {
@@ -64,10 +64,10 @@ const recordOf = (
     readonly messages: ReadonlyArray<Prompt.Message>
   }
 ) => {
-  const copies = ContextCopy.copies(messages, recorder?.stored ?? [])
-  return ContextCopy.entries(record, {
+  const copies = ContextCopy.findCopies(messages, recorder?.stored ?? [])
+  return ContextCopy.makeEntries(record, {
     sessionId,
-    turnId: ContextCopy.turnOf(sessionId),
+    turnId: ContextCopy.makeCompressionTurnId(sessionId),
     at,
     link: { _tag: "ReplayBegun", source, position: count, changed: ["compression"] },
     rewritten: {
@@ -76,14 +76,14 @@ const recordOf = (
       before: count,
       after: messages.length,
       source,
-      removed: ContextCopy.removed(copies, count)
+      removed: ContextCopy.listRemoved(copies, count)
     }
   }, copies)
 }
 
 /** Makes the session in which that of a run goes on; gives its id, undefined where the run's own stays. `reason` is that of the run's end. */
 export const make = Effect.fnUntraced(function*(
-  opened: RunStart.Opened,
+  opened: RunStart.OpenedRun,
   input: Input,
   reason: string
 ) {
@@ -95,12 +95,12 @@ export const make = Effect.fnUntraced(function*(
     if (session === undefined) return undefined
     const id = yield* Ids.makeSessionId
     yield* store.acquire(id)
-    const systemPrompt = yield* promptOf(opened, input, id, session)
+    const systemPrompt = yield* buildSystemPrompt(opened, input, id, session)
     const { model, provider } = run.route
     const at = yield* Clock.currentTimeMillis
-    const messages = stored(run)
+    const messages = toStoredMessages(run)
     const made = store.continueIn(run.sessionId, { id, provider, model, systemPrompt, messages, endReason: reason })
-    const entries = record === undefined ? [] : yield* recordOf(record, run, { sessionId: id, at, count: session.messageCount, messages })
+    const entries = record === undefined ? [] : yield* buildRecordEntries(record, run, { sessionId: id, at, count: session.messageCount, messages })
     const written = record === undefined ? made : Effect.tap(made, () => record.append(entries))
     yield* store.together === undefined || record?.together !== store.together ? written : store.together(written)
     if (files !== undefined) yield* files.moved(run.sessionId, id)

@@ -37,7 +37,7 @@ const defaults = {
   maxIterations: 50
 } satisfies DelegationSettings
 
-const refused = (message: string) => Effect.fail(new Delegator.DelegationRefused({ message }))
+const refuseDelegation = (message: string) => Effect.fail(new Delegator.DelegationRefused({ message }))
 
 const dispatchedNote =
   "The child works in the background. Go on with something else, or end your turn: its report comes as a message of its own. " +
@@ -72,67 +72,67 @@ export const make = Effect.fnUntraced(function*(
   }
 
   /** Refuses what cannot be done, before anybody is spawned. */
-  const admit = Effect.fnUntraced(function*(tasks: ReadonlyArray<Delegator.Task>) {
+  const admitTasks = Effect.fnUntraced(function*(tasks: ReadonlyArray<Delegator.Task>) {
     if (depth >= maxSpawnDepth) {
-      return yield* refused(`delegation ends at depth ${maxSpawnDepth}: do this work yourself`)
+      return yield* refuseDelegation(`delegation ends at depth ${maxSpawnDepth}: do this work yourself`)
     }
     if (yield* children.isPaused) {
-      return yield* refused("the user has paused delegation: do this work yourself, or say what you would delegate")
+      return yield* refuseDelegation("the user has paused delegation: do this work yourself, or say what you would delegate")
     }
     if (tasks.length > maxConcurrentChildren) {
-      return yield* refused(
+      return yield* refuseDelegation(
         `at most ${maxConcurrentChildren} tasks at once, and ${tasks.length} were given: send fewer, or merge some`
       )
     }
     const registered = (yield* registry.list).map(({ toolset }) => toolset)
     for (const task of tasks) {
-      const misnamed = Child.misnamed(task, registered)
-      if (misnamed !== undefined) return yield* refused(misnamed)
+      const misnamed = Child.describeUnknownToolset(task, registered)
+      if (misnamed !== undefined) return yield* refuseDelegation(misnamed)
     }
     return registered
   })
 
   /** Results of the children so far, as the result of a call that is cut. */
-  const salvage = Effect.fnUntraced(function*(callId: string, planned: ReadonlyArray<Child.Child>) {
-    const results = yield* Effect.forEach(planned, (child) => Child.report(family, child))
-    const { output } = ResultText.resultText({ output: { results }, isFailure: true }, { foreign: false, redact: yield* RedactSecrets })
+  const salvageResults = Effect.fnUntraced(function*(callId: string, planned: ReadonlyArray<Child.Child>) {
+    const results = yield* Effect.forEach(planned, (child) => Child.buildReport(family, child))
+    const { output } = ResultText.renderResult({ output: { results }, isFailure: true }, { foreign: false, redact: yield* RedactSecrets })
     parent.batch.salvaged.set(callId, output)
   })
 
-  const all = Effect.fnUntraced(function*(
+  const runTasks = Effect.fnUntraced(function*(
     tasks: ReadonlyArray<Delegator.Task>,
     registered: ReadonlyArray<string>
   ): Effect.fn.Return<ReadonlyArray<Delegator.ChildReport>, never, Scope.Scope | Services> {
     const { tool_call_id: callId } = yield* Correlation
     const planned = yield* Effect.forEach(tasks, (task, index) => Child.plan(family, task, index, registered))
     const spans = yield* Effect.forEach(planned, (child) => Child.announce(child))
-    yield* emit(parent, ...planned.map(Child.started))
+    yield* emit(parent, ...planned.map(Child.makeStartedEvent))
     return yield* Effect.forEach(planned, (child) => Child.run(family, child), { concurrency: maxConcurrentChildren }).pipe(
-      Effect.onInterrupt(() => salvage(callId, planned)),
+      Effect.onInterrupt(() => salvageResults(callId, planned)),
       Effect.ensuring(Effect.forEach(spans, (span, index) => {
         const child = planned[index]
-        return child === undefined ? Effect.void : span.close(Child.closing(child))
+        return child === undefined ? Effect.void : span.close(Child.makeStopEvent(child))
       }))
     )
   })
 
   const dispatch = Effect.fnUntraced(function*(task: Delegator.Task) {
-    const registered = yield* admit([task])
+    const registered = yield* admitTasks([task])
     const { send } = children
-    if (send === undefined) return yield* refused("background work is not available here: delegate without background")
+    if (send === undefined) return yield* refuseDelegation("background work is not available here: delegate without background")
     const busy = (yield* children.list).filter(({ delegationId }) => delegationId !== undefined)
     if (busy.length >= maxConcurrentChildren) {
-      return yield* refused(
+      return yield* refuseDelegation(
         `${busy.length} children work in the background already, which is the maximum: wait for one of their reports`
       )
     }
-    const delegationId = `dlg_${yield* Ids.hex(12)}`
+    const delegationId = `dlg_${yield* Ids.makeHex(12)}`
     const child = yield* Child.plan(family, task, 0, registered, delegationId)
-    yield* emit(parent, Child.started(child))
+    yield* emit(parent, Child.makeStartedEvent(child))
     yield* send(
       Effect.scoped(Effect.gen(function*() {
         const span = yield* Child.announce(child)
-        const report = yield* Effect.ensuring(Child.run(family, child), Effect.suspend(() => span.close(Child.closing(child))))
+        const report = yield* Effect.ensuring(Child.run(family, child), Effect.suspend(() => span.close(Child.makeStopEvent(child))))
         return { delegationId, sessionId: parent.sessionId, goal: task.goal, report }
       })).pipe(Effect.provideService(Services, services))
     )
@@ -148,8 +148,8 @@ export const make = Effect.fnUntraced(function*(
 
   return {
     delegate: Effect.fnUntraced(function*(tasks) {
-      const registered = yield* admit(tasks)
-      return yield* Effect.scoped(all(yield* Effect.forEach(tasks, withoutSecrets), registered))
+      const registered = yield* admitTasks(tasks)
+      return yield* Effect.scoped(runTasks(yield* Effect.forEach(tasks, withoutSecrets), registered))
     }, Effect.provideService(Services, services)),
     dispatch: (task) => Effect.provideService(Effect.flatMap(withoutSecrets(task), dispatch), Services, services)
   }

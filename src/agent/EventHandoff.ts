@@ -28,7 +28,7 @@ export interface EventHandoff<A, E> {
 }
 
 type Events<A> = readonly [A, ...Array<A>]
-type Pulled<A, E> = Effect.Effect<Events<A>, E | Cause.Done>
+type PullResult<A, E> = Effect.Effect<Events<A>, E | Cause.Done>
 
 const isSome = <A>(events: ReadonlyArray<A>): events is Events<A> => events.length > 0
 
@@ -38,28 +38,28 @@ export const make = <A, E>(limit: number): EventHandoff<A, E> => {
   let ended: Effect.Effect<never, E | Cause.Done> | undefined
   let isClosed = false
   /** Resumes the reader that waits. */
-  let reader: ((pulled: Pulled<A, E>) => void) | undefined
+  let reader: ((pulled: PullResult<A, E>) => void) | undefined
   /** Resume whoever waits for a reader that is behind. */
   const writers = new Set<(done: Effect.Effect<void>) => void>()
 
-  const letWritersGo = (): void => {
+  const releaseWriters = (): void => {
     const waiting = Array.from(writers)
     writers.clear()
     for (const resume of waiting) resume(Effect.void)
   }
   /** Resumes a reader that waits; false when there is none. */
-  const give = (pulled: Pulled<A, E>): boolean => {
+  const resumeReader = (pulled: PullResult<A, E>): boolean => {
     const waiting = reader
     reader = undefined
     waiting?.(pulled)
     return waiting !== undefined
   }
 
-  const pull: Pulled<A, E> = Effect.suspend(() => {
+  const pull: PullResult<A, E> = Effect.suspend(() => {
     if (isSome(kept)) {
       const events = kept
       kept = []
-      if (writers.size > 0) letWritersGo()
+      if (writers.size > 0) releaseWriters()
       return Effect.succeed(events)
     }
     return ended ?? Effect.callback<Events<A>, E | Cause.Done>((resume) => {
@@ -73,7 +73,7 @@ export const make = <A, E>(limit: number): EventHandoff<A, E> => {
   return {
     offer: (events) =>
       Effect.suspend(() => {
-        if (isClosed || ended !== undefined || !isSome(events) || give(Effect.succeed(events))) return Effect.void
+        if (isClosed || ended !== undefined || !isSome(events) || resumeReader(Effect.succeed(events))) return Effect.void
         for (const event of events) kept.push(event)
         if (kept.length < limit) return Effect.void
         return Effect.callback<void>((resume) => {
@@ -84,12 +84,12 @@ export const make = <A, E>(limit: number): EventHandoff<A, E> => {
     end: (exit) =>
       Effect.sync(() => {
         ended ??= exit._tag === "Failure" ? Effect.failCause(exit.cause) : Cause.done()
-        give(ended)
+        resumeReader(ended)
       }),
     close: Effect.sync(() => {
       isClosed = true
       kept = []
-      letWritersGo()
+      releaseWriters()
     }),
     pull,
     stream: Stream.fromPull(Effect.succeed(pull))

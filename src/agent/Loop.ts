@@ -24,7 +24,7 @@ import * as ContextFit from "./ContextFit.ts"
 import * as RunEnd from "./RunEnd.ts"
 import type { Outcome } from "./Step.ts"
 import * as Step from "./Step.ts"
-import { emit, result, type RunState } from "./RunState.ts"
+import { emit, makeResult, type RunState } from "./RunState.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 import * as Summary from "./Summary.ts"
 
@@ -32,7 +32,7 @@ import * as Summary from "./Summary.ts"
 const outputCap = 32_768
 
 /** More than the request of the cut answer asked for, and never less. */
-const largerOutput = (run: RunState, factor: number): number => {
+const computeLargerOutput = (run: RunState, factor: number): number => {
   const base = run.outputBase ?? ModelRequest.defaultOutputTokens
   return Math.max(base, Math.min(base * factor, outputCap))
 }
@@ -42,11 +42,11 @@ const recent = 5
 
 const isAfterTools = (run: RunState): boolean => run.messages.slice(-recent).some(({ role }) => role === "tool")
 
-const factsOf = (run: RunState, outcome: Outcome): AnswerRetryPolicy.AnswerContext => {
+const collectAnswerFacts = (run: RunState, outcome: Outcome): AnswerRetryPolicy.AnswerContext => {
   const afterTools = isAfterTools(run)
   return {
     afterTools,
-    answer: outcome._tag !== "Finished" ? "answer" : AnswerRetryPolicy.kindOf({
+    answer: outcome._tag !== "Finished" ? "answer" : AnswerRetryPolicy.classifyAnswer({
       text: outcome.text,
       route: run.route,
       asked: typeof run.userMessage === "string" ? run.userMessage : "",
@@ -61,14 +61,14 @@ const leaveRoute = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<
   const { router } = yield* Services
   const next = yield* router.advance({ session: run.sessionId, turn: run.turnId }, "its answers were empty")
   if (next === undefined) return false
-  const place = ({ model, provider }: RouteInfo) => ({ provider, model })
-  yield* emit(run, { _tag: "RouteChanged", from: place(run.route), to: place(next), reason: "empty_answers" })
+  const describeRoute = ({ model, provider }: RouteInfo) => ({ provider, model })
+  yield* emit(run, { _tag: "RouteChanged", from: describeRoute(run.route), to: describeRoute(next), reason: "empty_answers" })
   return true
 })
 
 /** Tells the model, once, that its time comes to an end. */
 const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
-  const seconds = Budget.wrapUp(run.budget, now)
+  const seconds = Budget.takeWrapUpSeconds(run.budget, now)
   if (seconds === undefined) return Effect.void
   const notice = Prompt.userMessage({
     content: [
@@ -84,7 +84,7 @@ const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
 }
 
 /** A step; undefined when its time ran out in the middle. */
-const stepInTime = (
+const runStepInTime = (
   run: RunState,
   now: number
 ): Effect.Effect<
@@ -92,10 +92,10 @@ const stepInTime = (
   AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure,
   Services | ToolContext
 > => {
-  const left = Budget.millisLeft(run.budget, now)
+  const left = Budget.computeMillisLeft(run.budget, now)
   return left === undefined
-    ? Step.step(run)
-    : Effect.map(Effect.timeoutOption(Step.step(run), left), Option.getOrUndefined)
+    ? Step.runStep(run)
+    : Effect.map(Effect.timeoutOption(Step.runStep(run), left), Option.getOrUndefined)
 }
 
 /** A round whose only tool was `execute_code` costs no step (`hermes-llm.md` §13.8). */
@@ -103,24 +103,24 @@ const isRefunded = (outcome: Outcome): boolean =>
   outcome._tag === "Continue" && outcome.tools.length > 0 && outcome.tools.every((name) => name === "execute_code")
 
 /** Runs steps until an outcome ends the run. */
-export const loop = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<
+export const runLoop = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<
   RunResult,
   AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure,
   Services | ToolContext
 > {
   let state = AnswerRetryPolicy.initial
   const halted = yield* Step.finishCalls(run)
-  if (halted?._tag === "Halted") return result(run, "guardrail_halt", halted.message)
-  yield* ContextFit.beforeCalls(run)
+  if (halted?._tag === "Halted") return makeResult(run, "guardrail_halt", halted.message)
+  yield* ContextFit.compactBeforeCalls(run)
   while (true) {
     const now = yield* Clock.currentTimeMillis
-    const limit = Budget.exhausted(run.budget, now)
+    const limit = Budget.findExhaustedLimit(run.budget, now)
     if (limit !== undefined) return yield* Summary.summarise(run, limit)
     yield* announceTime(run, now)
     run.steps++
     if (state.said === "") run.answerStep = run.steps
     Budget.takeIteration(run.budget)
-    const outcome = yield* stepInTime(run, now)
+    const outcome = yield* runStepInTime(run, now)
     if (outcome === undefined) {
       yield* RunEnd.cutStep(run)
       continue
@@ -128,19 +128,19 @@ export const loop = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return
     if (isRefunded(outcome)) Budget.refundIteration(run.budget)
     if (outcome._tag === "Continue") {
       for (const name of outcome.tools) run.lastUse.set(name, run.steps)
-      yield* ContextFit.afterTools(run)
+      yield* ContextFit.compactAfterTools(run)
     }
-    const decision = AnswerRetryPolicy.decide(state, outcome, factsOf(run, outcome))
+    const decision = AnswerRetryPolicy.decide(state, outcome, collectAnswerFacts(run, outcome))
     const { action } = decision
     if (action._tag === "End") {
       const moved = action.exit === "empty_response_exhausted" ? yield* leaveRoute(run) : false
-      if (!moved) return result(run, action.exit, action.text)
+      if (!moved) return makeResult(run, action.exit, action.text)
       state = AnswerRetryPolicy.initial
       continue
     }
     state = decision.state
     run.messages.push(...action.add)
-    run.outputTokens = action.outputFactor === 1 ? undefined : largerOutput(run, action.outputFactor)
+    run.outputTokens = action.outputFactor === 1 ? undefined : computeLargerOutput(run, action.outputFactor)
     if (action.notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: action.notice })
   }
 })

@@ -18,8 +18,8 @@ import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as MiddlewareBoundary from "../middleware/MiddlewareBoundary.ts"
 import { insertPrefill } from "../prompt/Prefill.ts"
-import { type AttemptLog, callModel, newLog } from "../routing/ModelRouter.ts"
-import type { Delivered } from "../routing/PartialAnswer.ts"
+import { type AttemptLog, callModel, makeLog } from "../routing/ModelRouter.ts"
+import type { DeliveredText } from "../routing/PartialAnswer.ts"
 import * as AnswerText from "../domain/AnswerText.ts"
 import * as Budget from "./Budget.ts"
 import type { AgentSettings } from "./RunInput.ts"
@@ -27,7 +27,7 @@ import { emit, replaceText, type RunState } from "./RunState.ts"
 import { type MiddlewareFailure as AnyMiddlewareFailure, Services } from "./Services.ts"
 
 /** The facts that a piece of an answer is to a user. */
-const eventsOf = (parts: ReadonlyArray<StreamPart>, readsText: boolean): Array<RunEvent> => {
+const toRunEvents = (parts: ReadonlyArray<StreamPart>, readsText: boolean): Array<RunEvent> => {
   const events: Array<RunEvent> = []
   for (const part of parts) {
     switch (part.type) {
@@ -60,7 +60,7 @@ interface Watch {
 /** One answer over all requests that it takes. */
 interface Progress {
   readonly log: AttemptLog
-  readonly delivered: Delivered
+  readonly delivered: DeliveredText
   /** True when text of the attempt under way was shown to a reader. */
   isRead: boolean
   /** Text of attempts that broke off, as it was shown. */
@@ -69,10 +69,10 @@ interface Progress {
   passed: string
 }
 
-const begin = (run: RunState): Progress => {
+const beginProgress = (run: RunState): Progress => {
   let text = ""
   const progress: Progress = {
-    log: newLog(),
+    log: makeLog(),
     isRead: false,
     shown: "",
     passed: "",
@@ -91,7 +91,7 @@ const begin = (run: RunState): Progress => {
 }
 
 /** Takes back what was shown of an attempt that came to nothing. */
-const retract = (run: RunState, progress: Progress): Effect.Effect<void> => {
+const retractAttempt = (run: RunState, progress: Progress): Effect.Effect<void> => {
   const { isRead, shown } = progress
   run.text = shown
   progress.passed = ""
@@ -100,7 +100,7 @@ const retract = (run: RunState, progress: Progress): Effect.Effect<void> => {
 }
 
 /** Takes back all that was shown of an answer that middleware refuses: nothing of it is kept. */
-export const withdraw = (run: RunState): Effect.Effect<void> => {
+export const withdrawAnswer = (run: RunState): Effect.Effect<void> => {
   const { text } = run
   run.text = ""
   return text === "" ? Effect.void : replaceText(run, run.steps, "")
@@ -110,33 +110,33 @@ export const withdraw = (run: RunState): Effect.Effect<void> => {
 const isRefusal = (cause: Cause.Cause<unknown>): boolean => {
   const failed = cause.reasons.find(Cause.isFailReason)?.error
   if (failed === undefined || AiError.isAiError(failed) || failed instanceof CompressionExhausted) return false
-  return failed instanceof ExecutionBlocked || failed instanceof MiddlewareFailure || MiddlewareBoundary.downstreamOf(cause) === undefined
+  return failed instanceof ExecutionBlocked || failed instanceof MiddlewareFailure || MiddlewareBoundary.findDownstreamFailure(cause) === undefined
 }
 
 /** Passes on what streams by, and remembers what was shown of it in case the answer never ends. */
-const watch = (run: RunState, redact: boolean, progress: Progress): Watch => {
-  const watcher = AnswerText.watcher(redact)
-  const show = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
+const watchParts = (run: RunState, redact: boolean, progress: Progress): Watch => {
+  const watcher = AnswerText.makeWatcher(redact)
+  const displayParts = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
     const before = run.text
     for (const part of parts) if (part.type === "text-delta") run.text += part.delta
     if (run.emit === undefined) return Effect.void
-    const events = eventsOf(parts, run.readsText)
+    const events = toRunEvents(parts, run.readsText)
     if (run.text !== before && run.readsText) progress.isRead = true
     return events.length === 0 ? Effect.void : run.emit(events)
   }
   const onPart: OnPart = (parts) => {
     for (const part of parts) if (part.type === "text-delta") progress.passed += part.delta
-    return Effect.as(show(watcher.see(parts)), parts)
+    return Effect.as(displayParts(watcher.see(parts)), parts)
   }
-  return { onPart, end: Effect.suspend(() => show(watcher.end())), forget: () => void watcher.end() }
+  return { onPart, end: Effect.suspend(() => displayParts(watcher.end())), forget: () => void watcher.end() }
 }
 
 /** Output tokens that are taken for granted where nothing says how many there are (`hermes-llm.md` §15.2). */
 export const defaultOutputTokens = 4_096
 
-const noPrice = Cost.unknown("the provider has no prices")
+const noPrice = Cost.makeUnknown("the provider has no prices")
 
-const unpriced = (model: string): RunEvent => ({
+const makeUnpricedNotice = (model: string): RunEvent => ({
   _tag: "Notice",
   level: "warning",
   message: `The price of ${model} is unknown: its calls do not count towards the money limit of this run`
@@ -154,12 +154,12 @@ interface Payment {
  * Takes what was spent into the run's budget, its session and its events, and into the sessions of the runs above; an interruption
  * does not come between them. The sums are stored with what the record has of the call and with the answer, all or none.
  */
-export const pay = (
+export const recordPayment = (
   run: RunState,
   { cost, route: { model, provider }, task, usage }: Payment
 ): Effect.Effect<void, SessionStoreError, Services> => {
   Budget.charge(run.budget, usage, cost)
-  const paid = { provider, model, usage, cost: Cost.spent(cost) }
+  const paid = { provider, model, usage, cost: Cost.toSpent(cost) }
   return Effect.uninterruptible(Services.use(({ store }) => {
     const { lineage, recorder } = run
     const own = store.recordUsage(run.sessionId, paid)
@@ -169,7 +169,7 @@ export const pay = (
         Effect.catch((error) => Effect.logWarning(`what a child agent used is missing in the sums of session ${id}: ${error.message}`))
       ), { discard: true }))
     const recorded = recorder === undefined ? stored : recorder.deferred(stored)
-    const priced = Budget.isUnpriced(run.budget, cost) ? Effect.andThen(emit(run, unpriced(model)), recorded) : recorded
+    const priced = Budget.isUnpriced(run.budget, cost) ? Effect.andThen(emit(run, makeUnpricedNotice(model)), recorded) : recorded
     return run.emit === undefined
       ? priced
       : Effect.andThen(priced, emit(run, { _tag: "UsageReported", step: run.steps, ...paid, ...(task === undefined ? {} : { origin: task }) }))
@@ -184,7 +184,7 @@ interface Question extends Pick<ModelCall, "tools" | "toolChoice"> {
   readonly promptMessages?: ReadonlyArray<Prompt.Message> | undefined
 }
 
-const send = (
+const sendQuestion = (
   run: RunState,
   { last, promptMessages = [], toolChoice, tools }: Question,
   progress: Progress
@@ -204,11 +204,11 @@ const send = (
     conversationId: run.conversationId
   }
   const { isRead } = progress
-  const retracted = retract(run, progress)
+  const retracted = retractAttempt(run, progress)
   run.textStored = false
   const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
-  const left = Budget.millisLeft(run.budget, now)
-  const watched = run.streaming ? watch(run, fiber.getRef(RedactSecrets), progress) : undefined
+  const left = Budget.computeMillisLeft(run.budget, now)
+  const watched = run.streaming ? watchParts(run, fiber.getRef(RedactSecrets), progress) : undefined
   const asked = callModel<AnyMiddlewareFailure>(router, interceptors, {
     call,
     log: progress.log,
@@ -228,7 +228,7 @@ const send = (
     // The router has said that the answer broke off, and why.
     discard: Effect.suspend(() => {
       watched?.forget()
-      return retract(run, progress)
+      return retractAttempt(run, progress)
     }),
     options: watched
   })
@@ -238,18 +238,18 @@ const send = (
 }))
 
 /** Sends the question until it fits. */
-const fitting = (
+const sendUntilFits = (
   run: RunState,
   question: Question,
   progress: Progress
 ): Effect.Effect<ModelAnswer, AiError.AiError | CompressionExhausted | AnyMiddlewareFailure, Services> =>
   Effect.catchIf(
-    send(run, question, progress),
+    sendQuestion(run, question, progress),
     (error): error is AiError.AiError => AiError.isAiError(error),
     (error) =>
       Effect.andThen(
         Effect.flatMap(Effect.promise(() => import("./ContextOverflow.ts")), ({ recover }) => recover(run, error, progress.log)),
-        fitting(run, question, progress)
+        sendUntilFits(run, question, progress)
       )
   )
 
@@ -263,13 +263,13 @@ interface Answer extends ModelAnswer {
 /**
  * Sends the question; an answer of which somebody has read a part, and whose rest could not be had, is what was read.
  */
-const answering = (
+const sendOrReturnPartial = (
   run: RunState,
   question: Question,
   progress: Progress
 ): Effect.Effect<Answer, AiError.AiError | CompressionExhausted | AnyMiddlewareFailure, Services> =>
   Effect.catchIf(
-    fitting(run, question, progress),
+    sendUntilFits(run, question, progress),
     (error): error is AiError.AiError | CompressionExhausted =>
       AiError.isAiError(error) || error instanceof CompressionExhausted,
     (error): Effect.Effect<Answer, AiError.AiError | CompressionExhausted> => {
@@ -293,14 +293,14 @@ const answering = (
   )
 
 /** Output limit that a larger one is counted from; undefined where none was asked for and the answer was short. */
-const outputBase = ({ maxOutputTokens }: AgentSettings, log: AttemptLog, usage: Usage.Usage): number | undefined => {
+const computeOutputBase = ({ maxOutputTokens }: AgentSettings, log: AttemptLog, usage: Usage.Usage): number | undefined => {
   const asked = log.outputTokens ?? maxOutputTokens
   // An endpoint that was asked for no limit has one of its own: at least what it gave.
   return asked ?? (usage.outputTokens > defaultOutputTokens ? usage.outputTokens : undefined)
 }
 
 /** One question to the model, with or without tools, accounted for. */
-export const ask = Effect.fnUntraced(function*(
+export const requestAnswer = Effect.fnUntraced(function*(
   run: RunState,
   question: Question
 ): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | AnyMiddlewareFailure, Services> {
@@ -308,11 +308,11 @@ export const ask = Effect.fnUntraced(function*(
   if (run.recorder !== undefined) yield* run.recorder.flush
   run.questions++
   run.attempt = 0
-  const progress = begin(run)
+  const progress = beginProgress(run)
   const { log } = progress
   let usage = Usage.zero
   const answered = Effect.ensuring(
-    Effect.tapCause(answering(run, question, progress), (cause) => isRefusal(cause) ? withdraw(run) : Effect.void),
+    Effect.tapCause(sendOrReturnPartial(run, question, progress), (cause) => isRefusal(cause) ? withdrawAnswer(run) : Effect.void),
     // A question that is cut was at its newest attempt.
     Effect.sync(() => void (run.attempt = Math.max(0, log.count - 1)))
   )
@@ -322,8 +322,8 @@ export const ask = Effect.fnUntraced(function*(
     run.attempt = answer.attempt
     if (answer.brokenOff !== undefined) return Effect.void
     usage = Usage.fromResponse(answer.response.usage)
-    run.promptTokens = Usage.promptTokens(usage)
-    return pay(run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
+    run.promptTokens = Usage.countPromptTokens(usage)
+    return recordPayment(run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
   }))
   if (answer.brokenOff !== undefined) {
     yield* emit(run, {
@@ -333,16 +333,16 @@ export const ask = Effect.fnUntraced(function*(
     })
     return answer
   }
-  if (run.outputTokens === undefined) run.outputBase = outputBase((yield* Services).settings, log, usage)
-  const { overflow, response } = AnswerText.bounded(answer.response)
+  if (run.outputTokens === undefined) run.outputBase = computeOutputBase((yield* Services).settings, log, usage)
+  const { overflow, response } = AnswerText.boundAnswer(answer.response)
   if (overflow !== undefined) {
     yield* emit(run, {
       _tag: "Notice",
       level: "warning",
-      message: `The answer went beyond ${AnswerText.describe(overflow)} and was ended there`
+      message: `The answer went beyond ${AnswerText.describeBound(overflow)} and was ended there`
     })
   }
-  return { ...answer, overflow, response: AnswerText.keptOf(response) }
+  return { ...answer, overflow, response: AnswerText.cleanAnswer(response) }
 })
 
 /** The text of an answer as the user may see it. What of it was not streamed is shown now; what was streamed and is not in it is taken back. */
@@ -352,7 +352,7 @@ export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effe
     for (const part of parts) {
       if (part.type === "text") said += part.text
     }
-    const text = AnswerText.shown(said, redact)
+    const text = AnswerText.toDisplayText(said, redact)
     const streamed = run.readsText ? run.text : ""
     run.text = text
     if (text === streamed) return Effect.succeed(text)

@@ -15,13 +15,13 @@ import * as TextHygiene from "../domain/TextHygiene.ts"
 import type { Service as SkillStore } from "../prompt/SkillStore.ts"
 
 /** The work of a review that counts for its report. */
-export interface Done {
+export interface ReviewChanges {
   memory: number
   readonly skills: Array<string>
 }
 
 /** No work yet. */
-export const nothing = (): Done => ({ memory: 0, skills: [] })
+export const makeEmptyReport = (): ReviewChanges => ({ memory: 0, skills: [] })
 
 const past: Readonly<Record<string, string>> = {
   create: "created",
@@ -32,51 +32,51 @@ const past: Readonly<Record<string, string>> = {
   remove_file: "shortened"
 }
 
-const fieldOf = (params: unknown, name: string): string => {
-  const value = Json.fields(params)[name]
-  return typeof value === "string" ? TextCut.shortened(TextHygiene.withoutControls(value).replaceAll(/\s+/g, " ").trim(), 80) : ""
+const readField = (params: unknown, name: string): string => {
+  const value = Json.readFields(params)[name]
+  return typeof value === "string" ? TextCut.shorten(TextHygiene.withoutControls(value).replaceAll(/\s+/g, " ").trim(), 80) : ""
 }
 
 /** Keeps a change that nobody approved as a proposal. Gives the result for the model, also of a change that could not be made anyway. */
-const proposed = Effect.fnUntraced(function*(done: Done, skills: SkillStore, call: Prompt.ToolCallPart) {
-  const { proposed } = yield* Effect.promise(() => import("../tool/builtin/SkillTools.ts"))
-  const change = proposed(call.params)
+const storeProposal = Effect.fnUntraced(function*(done: ReviewChanges, skills: SkillStore, call: Prompt.ToolCallPart) {
+  const { parseChange } = yield* Effect.promise(() => import("../tool/builtin/SkillTools.ts"))
+  const change = parseChange(call.params)
   if (Option.isNone(change)) return undefined
   const result = yield* Effect.result(Effect.andThen(skills.check(change.value), skills.proposals.add(change.value)))
   if (Result.isFailure(result)) {
-    return Conversation.toolResult(call, { output: JSON.stringify({ success: false, error: result.failure.message }), isFailure: true })
+    return Conversation.makeToolResult(call, { output: JSON.stringify({ success: false, error: result.failure.message }), isFailure: true })
   }
-  done.skills.push(`skill "${fieldOf(call.params, "name")}" proposed: see \`hermes skills proposed\``)
+  done.skills.push(`skill "${readField(call.params, "name")}" proposed: see \`hermes skills proposed\``)
   const message = "Kept as a proposal: the user decides. Do not propose it again."
-  return Conversation.toolResult(call, { output: JSON.stringify({ success: true, staged: true, pending_id: result.success, message }), isFailure: false })
+  return Conversation.makeToolResult(call, { output: JSON.stringify({ success: true, staged: true, pending_id: result.success, message }), isFailure: false })
 })
 
-const noted = (done: Done, { name, params }: Prompt.ToolCallPart, message: Prompt.ToolMessage): void => {
+const recordChange = (done: ReviewChanges, { name, params }: Prompt.ToolCallPart, message: Prompt.ToolMessage): void => {
   const result = message.content.find((part) => part.type === "tool-result")
   if (result === undefined || result.isFailure) return
   if (name === "memory") {
-    const operations = Json.fields(params)["operations"]
+    const operations = Json.readFields(params)["operations"]
     done.memory += Array.isArray(operations) ? operations.length : 1
   }
-  if (name === "skill_manage") done.skills.push(`skill "${fieldOf(params, "name")}" ${past[fieldOf(params, "action")] ?? "changed"}`)
+  if (name === "skill_manage") done.skills.push(`skill "${readField(params, "name")}" ${past[readField(params, "action")] ?? "changed"}`)
 }
 
 /** Notes a call with its result, and the reason for which it did not run. Gives the result as the model is to see it. */
-export const note = Effect.fnUntraced(function*(
-  done: Done,
+export const recordCall = Effect.fnUntraced(function*(
+  done: ReviewChanges,
   skills: SkillStore | undefined,
   call: Prompt.ToolCallPart,
   message: Prompt.ToolMessage,
   reason: string | undefined
 ): Effect.fn.Return<Prompt.ToolMessage> {
   const needsApproval = reason === "approval_denied" || reason === "approval_timeout"
-  if (skills !== undefined && call.name === "skill_manage" && needsApproval) return (yield* proposed(done, skills, call)) ?? message
-  noted(done, call, message)
+  if (skills !== undefined && call.name === "skill_manage" && needsApproval) return (yield* storeProposal(done, skills, call)) ?? message
+  recordChange(done, call, message)
   return message
 })
 
 /** Report of a review in a line; undefined where it did nothing. */
-export const text = ({ memory, skills }: Done): string | undefined => {
+export const formatReport = ({ memory, skills }: ReviewChanges): string | undefined => {
   const parts = [
     ...memory === 0 ? [] : [`memory updated (${memory} ${memory === 1 ? "change" : "changes"})`],
     ...Array.from(new Set(skills))

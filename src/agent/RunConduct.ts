@@ -19,25 +19,25 @@ import * as ModelRequest from "./ModelRequest.ts"
 import * as RunEnd from "./RunEnd.ts"
 import type { RunOptions } from "./RunInput.ts"
 import * as RunStart from "./RunStart.ts"
-import { emit, result, type RunState } from "./RunState.ts"
+import { emit, makeResult, type RunState } from "./RunState.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Runs an effect while side tasks of its session are charged to the run. */
-const accounted = <A, Error, R>(run: RunState, effect: Effect.Effect<A, Error, R>): Effect.Effect<A, Error, R | Services> =>
+const chargeSideTasks = <A, Error, R>(run: RunState, effect: Effect.Effect<A, Error, R>): Effect.Effect<A, Error, R | Services> =>
   Effect.flatMap(Services, (services) => {
-    const charge: Charge = (entry) =>
-      ModelRequest.pay(run, entry).pipe(
+    const chargeEntry: Charge = (entry) =>
+      ModelRequest.recordPayment(run, entry).pipe(
         Effect.catch((error) => Effect.logError(error.message)),
         Effect.provideService(Services, services)
       )
-    return services.accounts === undefined ? effect : services.accounts.during(run.sessionId, charge, effect)
+    return services.accounts === undefined ? effect : services.accounts.during(run.sessionId, chargeEntry, effect)
   })
 
 /** Time that a run which was asked to stop waits for calls that end by themselves then. */
 const stopGrace = Duration.seconds(1)
 
 /** A request to stop, as tools see it and as the run does. */
-const stopping = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) => {
+const makeStopSignal = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) => {
   let listening = 0
   const isSettled = Effect.sync(() => Array.from(run.batch.begun).every((id) => run.batch.results.has(id)))
   const settled = Effect.timeoutOption(Effect.repeat(isSettled, { schedule: Schedule.spaced("10 millis"), until: (done) => done }), stopGrace)
@@ -59,7 +59,7 @@ const stopping = (run: RunState, stopped: Deferred.Deferred<void, SessionBusy>) 
 }
 
 /** The port of `delegate_task`, which is loaded with the first task. */
-const delegator = (run: RunState, cwd: string, agent: ChildAgent): Effect.Effect<DelegatorService, never, Services> =>
+const makeDelegator = (run: RunState, cwd: string, agent: ChildAgent): Effect.Effect<DelegatorService, never, Services> =>
   Effect.map(Services, (services) => {
     const loaded = Effect.provideService(
       Effect.flatMap(Effect.promise(() => import("./Delegation.ts")), ({ make }) => make(run, cwd, agent)),
@@ -74,7 +74,7 @@ const delegator = (run: RunState, cwd: string, agent: ChildAgent): Effect.Effect
 
 /** Conducts an opened run to its result: loop, stop and end. */
 export const conduct = Effect.fnUntraced(function*(
-  opened: RunStart.Opened,
+  opened: RunStart.OpenedRun,
   input: Pick<RunOptions, "onInterrupt" | "source">,
   stopped: Deferred.Deferred<void, SessionBusy>,
   agent: ChildAgent
@@ -91,10 +91,10 @@ export const conduct = Effect.fnUntraced(function*(
     resumed
   })
   if (notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: notice })
-  const { mayCut, requested } = stopping(run, stopped)
-  const looped = Effect.andThen(RunStart.addContext(opened, input), Loop.loop(run)).pipe(
+  const { mayCut, requested } = makeStopSignal(run, stopped)
+  const looped = Effect.andThen(RunStart.addContext(opened, input), Loop.runLoop(run)).pipe(
     Effect.provideService(Hooks.Hooks, interceptors.hooks),
-    Effect.provideServiceEffect(Delegator, delegator(run, cwd, agent)),
+    Effect.provideServiceEffect(Delegator, makeDelegator(run, cwd, agent)),
     Effect.provideService(StopRequested, requested),
     Effect.provideService(CallConversation, run.lineage === undefined ? run.conversationId : (yield* CallConversation) ?? run.conversationId),
     Effect.provideService(ToolContext, {
@@ -104,22 +104,22 @@ export const conduct = Effect.fnUntraced(function*(
       cwd
     })
   )
-  const outcome = yield* Effect.raceFirst(accounted(run, looped), mayCut).pipe(
+  const outcome = yield* Effect.raceFirst(chargeSideTasks(run, looped), mayCut).pipe(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit) || (input.onInterrupt === "leave" && Exit.hasInterrupts(exit))
         ? Effect.void
         // The run fails or is interrupted anyway: a store that cannot take the rest is reported, not the result.
         : Effect.catch(
-          Effect.andThen(RunEnd.takeBackRejected(run, exit), RunEnd.settle(run, RunEnd.reasonOf(exit))),
+          Effect.andThen(RunEnd.takeBackRejected(run, exit), RunEnd.settleSession(run, RunEnd.getEndReason(exit))),
           (error) => Effect.logError(error.message)
         )
     )
   )
   if (outcome === undefined) {
-    const stoppedResult = result(run, "interrupted_by_user", run.text)
-    yield* RunEnd.settle(run, stoppedResult.exit)
+    const stoppedResult = makeResult(run, "interrupted_by_user", run.text)
+    yield* RunEnd.settleSession(run, stoppedResult.exit)
     return stoppedResult
   }
   yield* store.end(run.sessionId, outcome.exit)
-  return yield* RunEnd.present(run, outcome)
+  return yield* RunEnd.presentResult(run, outcome)
 })

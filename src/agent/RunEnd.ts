@@ -17,7 +17,7 @@ import type { Failure } from "../domain/RecordEvent.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
 import * as CallTokens from "../routing/CallTokens.ts"
 import * as Evidence from "../routing/classification/Evidence.ts"
-import { apiRequestId, emit, noBatch, replaceText, type RunState, storeMessages } from "./RunState.ts"
+import { getApiRequestId, emit, noBatch, replaceText, type RunState, storeMessages } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /**
@@ -27,10 +27,10 @@ import { Services } from "./Services.ts"
 export const cutStep = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, SessionStoreError, Services> {
   const { batch: { begun, calls: batch, results, salvaged }, text } = run
   const calls = batch.filter(({ id }) => !results.has(id))
-  const outputOf = ({ id }: Prompt.ToolCallPart): string => salvaged.get(id) ?? Conversation.unknownResult(begun.has(id))
-  const cut = calls.map((call) => Conversation.toolResult(call, { output: outputOf(call), isFailure: true }))
+  const getCallOutput = ({ id }: Prompt.ToolCallPart): string => salvaged.get(id) ?? Conversation.describeUnknownResult(begun.has(id))
+  const cut = calls.map((call) => Conversation.makeToolResult(call, { output: getCallOutput(call), isFailure: true }))
   run.batch = noBatch
-  run.messages.push(...batch.map((call) => results.get(call.id) ?? cut[calls.indexOf(call)] ?? Conversation.cancelled(call)))
+  run.messages.push(...batch.map((call) => results.get(call.id) ?? cut[calls.indexOf(call)] ?? Conversation.makeCancelledResult(call)))
   if (calls.length > 0) {
     yield* storeMessages(run, cut)
   } else if (batch.length === 0 && text !== "" && !run.textStored) {
@@ -49,18 +49,18 @@ export const cutStep = Effect.fnUntraced(function*(run: RunState): Effect.fn.Ret
       callId: call.id,
       name: call.name,
       status: "cancelled",
-      output: outputOf(call),
+      output: getCallOutput(call),
       durationMillis: 0
     }))
   )
 }, Effect.uninterruptible)
 
 /** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
-export const settle = (run: RunState, reason: string): Effect.Effect<void, SessionStoreError, Services> =>
+export const settleSession = (run: RunState, reason: string): Effect.Effect<void, SessionStoreError, Services> =>
   Effect.andThen(cutStep(run), Effect.flatMap(Services, ({ store }) => store.end(run.sessionId, reason)))
 
 /** The result as the user gets it: listeners may rewrite the final text, and are told of it. */
-export const present = Effect.fnUntraced(function*(run: RunState, result: RunResult) {
+export const presentResult = Effect.fnUntraced(function*(run: RunState, result: RunResult) {
   if (result.text === "") return result
   const { interceptors: { hooks } } = yield* Services
   const where = { model: run.route.model, platform: run.platform }
@@ -84,19 +84,19 @@ export const present = Effect.fnUntraced(function*(run: RunState, result: RunRes
 })
 
 /** Reason of the end of a run, in a word: its exit where it has a result. */
-export const reasonOf = <E>(exit: Exit.Exit<RunResult | void, E>): string => {
+export const getEndReason = <E>(exit: Exit.Exit<RunResult | void, E>): string => {
   if (Exit.isSuccess(exit)) return exit.value?.exit ?? "interrupted_by_user"
   if (Exit.hasInterrupts(exit)) return "interrupted"
   return Cause.squash(exit.cause) instanceof CompressionExhausted ? "compression_exhausted" : "failed"
 }
 
 /** Reason that listeners get of a run that was cut: in the contract's word, with the request that it was at. */
-const cut = (run: RunState) => ({
+const describeCut = (run: RunState) => ({
   reason: run.lineage === undefined ? "keyboard_interrupt" : "interrupted",
-  ...(run.questions === 0 ? {} : { api_request_id: apiRequestId(run) })
+  ...(run.questions === 0 ? {} : { api_request_id: getApiRequestId(run) })
 })
 
-const failureOf = (cause: Cause.Cause<unknown>): typeof Failure.Type => {
+const toFailure = (cause: Cause.Cause<unknown>): typeof Failure.Type => {
   const error = Cause.squash(cause)
   return { type: Predicate.hasProperty(error, "_tag") ? String(error._tag) : "Error", message: error instanceof Error ? error.message : String(error) }
 }
@@ -106,7 +106,7 @@ export const closeRecord =
   (run: RunState) => <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void> => {
     const { budget, recorder, steps } = run
     if (recorder === undefined) return Effect.void
-    const sums = { steps, usage: budget.usage, cost: Cost.spent(budget.cost) }
+    const sums = { steps, usage: budget.usage, cost: Cost.toSpent(budget.cost) }
     if (Exit.isSuccess(exit)) {
       const { exit: why, limit, text } = exit.value
       recorder.write({ _tag: "RunEnded", exit: why, ...(limit === undefined ? {} : { limit }), text, ...sums })
@@ -116,7 +116,7 @@ export const closeRecord =
         _tag: "RunEnded",
         exit: interrupted ? "interrupted" : "failed",
         ...sums,
-        ...(interrupted ? {} : { failure: failureOf(exit.cause) })
+        ...(interrupted ? {} : { failure: toFailure(exit.cause) })
       })
     }
     return recorder.flush
@@ -132,7 +132,7 @@ export const announceEnd =
       turn_id: run.turnId,
       completed: Exit.isSuccess(exit) && isCompleted(exit.value),
       interrupted,
-      ...(Exit.hasInterrupts(exit) ? cut(run) : { reason: reasonOf(exit) }),
+      ...(Exit.hasInterrupts(exit) ? describeCut(run) : { reason: getEndReason(exit) }),
       model: run.route.model,
       platform: run.platform
     })))
@@ -142,10 +142,10 @@ export const announceEnd =
 const large = { tokens: 50_000, messages: 80 }
 
 /** Reason for which the message is taken back; undefined where it is not. */
-const rejection = ({ messages }: RunState, error: unknown): string | undefined => {
+const findRejectionReason = ({ messages }: RunState, error: unknown): string | undefined => {
   if (error instanceof CompressionExhausted) return "the conversation does not fit into the model"
-  if (!AiError.isAiError(error) || Evidence.of(error).status !== 400) return undefined
-  return messages.length > large.messages || CallTokens.tokensOf({ messages }) > large.tokens ? "bad request" : undefined
+  if (!AiError.isAiError(error) || Evidence.collectEvidence(error).status !== 400) return undefined
+  return messages.length > large.messages || CallTokens.estimateTokens({ messages }) > large.tokens ? "bad request" : undefined
 }
 
 /**
@@ -156,9 +156,9 @@ const rejection = ({ messages }: RunState, error: unknown): string | undefined =
  * Source: `hermes-llm.md` §16.5 (15).
  */
 export const takeBackRejected = <E>(run: RunState, exit: Exit.Exit<unknown, E>): Effect.Effect<void, SessionStoreError, Services> => {
-  const why = run.steps === 1 && Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? rejection(run, Cause.squash(exit.cause)) : undefined
+  const why = run.steps === 1 && Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? findRejectionReason(run, Cause.squash(exit.cause)) : undefined
   if (why === undefined) return Effect.void
-  const rejected = Conversation.rejection(why)
+  const rejected = Conversation.makeRejection(why)
   run.messages.push(rejected)
   return storeMessages(run, [rejected])
 }

@@ -21,16 +21,16 @@ import * as Frozen from "../middleware/Frozen.ts"
 import type { AfterAgentInput, AfterModelInput, BeforeAgentInput, BeforeModelInput, ParsedCall, ParsedResponse, StopReason } from "../middleware/Lifecycle.ts"
 import * as LifecycleStack from "../middleware/LifecycleStack.ts"
 import * as ContextFit from "./ContextFit.ts"
-import { emit, noteRewritten, replaceText, type RunState, storeMessages } from "./RunState.ts"
+import { emit, recordRewrite, replaceText, type RunState, storeMessages } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Middleware is absent in most runs. */
-const lifecycleOf = Services.useSync(({ interceptors }) => interceptors.stack.lifecycle)
+const findLifecycle = Services.useSync(({ interceptors }) => interceptors.stack.lifecycle)
 
 /** An input whose conversation is shown when it is asked for. */
 const withMessages = <A extends object>(messages: ReadonlyArray<Prompt.Message>, rest: A): A & { readonly messages: ReadonlyArray<Prompt.Message> } => {
   let seen: ReadonlyArray<Prompt.Message> | undefined
-  return Object.defineProperty(rest, "messages", { get: () => seen ??= LifecycleStack.conversation(messages), enumerable: true }) as
+  return Object.defineProperty(rest, "messages", { get: () => seen ??= LifecycleStack.copyConversation(messages), enumerable: true }) as
     // The property was just defined.
     A & { readonly messages: ReadonlyArray<Prompt.Message> }
 }
@@ -40,7 +40,7 @@ export const begin = Effect.fnUntraced(function*(
   run: RunState,
   cwd: string
 ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure, Services> {
-  const lifecycle = yield* lifecycleOf
+  const lifecycle = yield* findLifecycle
   if (lifecycle === undefined) return run.messages
   yield* lifecycle.open({
     sessionId: run.sessionId,
@@ -70,21 +70,21 @@ const stopReasons: Readonly<Record<RunResult["exit"], StopReason>> = {
   guardrail_halt: "ERROR_OCCURRED"
 }
 
-const endOf = <E>(exit: Exit.Exit<RunResult, E>): Pick<AfterAgentInput, "agentResponse" | "stopReason"> => {
+const describeEnd = <E>(exit: Exit.Exit<RunResult, E>): Pick<AfterAgentInput, "agentResponse" | "stopReason"> => {
   if (Exit.isSuccess(exit)) return { agentResponse: exit.value.text, stopReason: stopReasons[exit.value.exit] }
   if (Exit.hasInterrupts(exit)) return { agentResponse: "", stopReason: "USER_INTERRUPTED" }
   const error = Cause.squash(exit.cause)
   return {
-    agentResponse: `Error: ${Faults.describe(error)}`,
+    agentResponse: `Error: ${Faults.describeError(error)}`,
     stopReason: error instanceof CompressionExhausted ? "CONTEXT_TOKEN_LIMIT" : "ERROR_OCCURRED"
   }
 }
 
 /** Asks `after_agent` on every ending of a run; gives the result with the text as it leaves it. To be run where nothing interrupts. */
 export const end = <E>(run: RunState, exit: Exit.Exit<RunResult, E>): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure, Services> =>
-  Effect.flatMap(lifecycleOf, (lifecycle): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure> => {
+  Effect.flatMap(findLifecycle, (lifecycle): Effect.Effect<RunResult, E | LifecycleStack.PhaseFailure> => {
     if (lifecycle === undefined) return exit
-    const { agentResponse: text, stopReason } = endOf(exit)
+    const { agentResponse: text, stopReason } = describeEnd(exit)
     return lifecycle.run("afterAgent", run, (facts, { agentResponse = text }): AfterAgentInput =>
       withMessages(run.messages, { run: facts, agentResponse, stopReason, usage: run.budget.usage })).pipe(
         Effect.matchEffect({
@@ -105,15 +105,15 @@ const takeOver = (run: RunState, messages: ReadonlyArray<Prompt.Message>): Effec
   const added = messages.filter((message, index) => !known.has(message) && (index > 0 || message.role !== "system"))
   const before = run.messages.slice()
   run.messages.splice(0, before.length, ...messages)
-  if (added.length !== messages.length - before.length) noteRewritten(run, "before_model", before)
+  if (added.length !== messages.length - before.length) recordRewrite(run, "before_model", before)
   return added.length === 0 ? Effect.void : storeMessages(run, added)
 }
 
-const tokensLeft = ({ budget: { limits: { tokens }, usage } }: RunState): number | undefined =>
-  tokens === undefined ? undefined : Math.max(0, tokens - Usage.totalTokens(usage))
+const countTokensLeft = ({ budget: { limits: { tokens }, usage } }: RunState): number | undefined =>
+  tokens === undefined ? undefined : Math.max(0, tokens - Usage.countTotalTokens(usage))
 
 /** Asks `before_model`: what is sent after the conversation in this call. */
-export const beforeModel = (
+export const runBeforeModel = (
   run: RunState
 ): Effect.Effect<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure | SessionStoreError, Services> =>
   Services.use(({ interceptors: { stack: { lifecycle } } }) => lifecycle === undefined ? nothingSent : askBefore(run, lifecycle))
@@ -125,26 +125,26 @@ const askBefore = Effect.fnUntraced(function*(
   lifecycle: LifecycleStack.LifecycleStack
 ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, LifecycleStack.PhaseFailure | SessionStoreError, Services> {
   const services = yield* Services
-  const contextWindow = Effect.provideService(ContextFit.windowOf(run), Services, services)
+  const contextWindow = Effect.provideService(ContextFit.findWindow(run), Services, services)
   const { fields } = yield* lifecycle.run("beforeModel", run, (facts, { compaction = [], messages = run.messages, promptMessages = [] }): BeforeModelInput =>
     withMessages(messages, {
       run: facts,
       compaction,
       promptTokens: run.promptTokens,
       contextWindow,
-      promptMessages: LifecycleStack.conversation(promptMessages),
+      promptMessages: LifecycleStack.copyConversation(promptMessages),
       currentIteration: run.steps - 1,
       maxIterations: run.budget.iterations,
       usage: run.budget.usage,
-      tokensLeft: tokensLeft(run)
+      tokensLeft: countTokensLeft(run)
     }))
   if (fields.messages !== undefined) yield* takeOver(run, fields.messages)
-  for (const plan of fields.compaction ?? []) yield* ContextFit.planned(run, plan)
+  for (const plan of fields.compaction ?? []) yield* ContextFit.applyPlan(run, plan)
   return fields.promptMessages ?? []
 })
 
 /** An answer after `after_model`. */
-export interface Reviewed {
+export interface ReviewedAnswer {
   readonly parts: ReadonlyArray<ContentPart>
   /** Calls by id that are not run, each with the middleware that removed calls. */
   readonly removed: ReadonlySet<string>
@@ -156,16 +156,16 @@ export interface Reviewed {
   readonly forceContinue: boolean
 }
 
-const untouched: Omit<Reviewed, "parts"> = { removed: new Set(), by: "", edited: new Map(), added: [], forceContinue: false }
+const untouched: Omit<ReviewedAnswer, "parts"> = { removed: new Set(), by: "", edited: new Map(), added: [], forceContinue: false }
 
 /** Review of an answer that nobody looked at. */
-export const unreviewed = (parts: ReadonlyArray<ContentPart>): Reviewed => ({ parts, ...untouched })
+export const skipReview = (parts: ReadonlyArray<ContentPart>): ReviewedAnswer => ({ parts, ...untouched })
 
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 
 const isCall = (part: ContentPart): part is Call => part.type === "tool-call" && !part.providerExecuted
 
-const textOf = (parts: ReadonlyArray<ContentPart>): string => parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+const readText = (parts: ReadonlyArray<ContentPart>): string => parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
 
 /** The parts with another text, and with the calls that were added. */
 const withParsed = (
@@ -175,7 +175,7 @@ const withParsed = (
   makePart: (part: { readonly text: string } | ParsedCall) => ContentPart
 ): ReadonlyArray<ContentPart> => {
   const added = parsed.toolCalls.filter(({ id }) => !calls.some((call) => call.id === id)).map(makePart)
-  if (parsed.text === textOf(parts)) return added.length === 0 ? parts : [...parts, ...added]
+  if (parsed.text === readText(parts)) return added.length === 0 ? parts : [...parts, ...added]
   const first = parts.findIndex(({ type }) => type === "text")
   const at = first === -1 ? parts.findLastIndex(({ type }) => type === "reasoning") + 1 : first
   const others = parts.filter(({ type }) => type !== "text")
@@ -183,25 +183,25 @@ const withParsed = (
 }
 
 /** Asks `after_model` of an answer. */
-export const afterModel = (
+export const runAfterModel = (
   run: RunState,
   response: ModelResponse,
   makePart: (part: { readonly text: string } | ParsedCall) => ContentPart
-): Effect.Effect<Reviewed, LifecycleStack.PhaseFailure, Services> =>
+): Effect.Effect<ReviewedAnswer, LifecycleStack.PhaseFailure, Services> =>
   Services.use(({ interceptors: { stack: { lifecycle } } }) =>
-    lifecycle === undefined ? Effect.succeed(unreviewed(response.parts)) : askAfter(run, response, makePart, lifecycle))
+    lifecycle === undefined ? Effect.succeed(skipReview(response.parts)) : askAfter(run, response, makePart, lifecycle))
 
 const askAfter = Effect.fnUntraced(function*(
   run: RunState,
   response: ModelResponse,
   makePart: (part: { readonly text: string } | ParsedCall) => ContentPart,
   lifecycle: LifecycleStack.LifecycleStack
-): Effect.fn.Return<Reviewed, LifecycleStack.PhaseFailure, Services> {
+): Effect.fn.Return<ReviewedAnswer, LifecycleStack.PhaseFailure, Services> {
   // An answer without ids gets some that are the same whenever it is read again.
   const parts = response.parts.map((part, index) => isCall(part) && part.id === "" ? { ...part, id: `call_${run.steps}_${index}` } : part)
   const calls = parts.filter(isCall)
   const original: ParsedResponse = {
-    text: textOf(parts),
+    text: readText(parts),
     toolCalls: calls.map(({ id, name, params }) => ({ id, name, params }))
   }
   const { by = "", fields } = yield* lifecycle.run("afterModel", run, (facts, { messages = run.messages, parsedResponse = original }): AfterModelInput =>
@@ -209,7 +209,7 @@ const askAfter = Effect.fnUntraced(function*(
       run: facts,
       originalResponse: original.text,
       parsedResponse: Frozen.copy(parsedResponse),
-      modelResponse: Frozen.view(response),
+      modelResponse: Frozen.makeView(response),
       currentIteration: run.steps - 1,
       maxIterations: run.budget.iterations,
       usage: run.budget.usage

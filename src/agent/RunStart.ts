@@ -15,7 +15,7 @@ import { type ConfigError, InvalidInput, SessionBusy, type SessionStoreError } f
 import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as RecordEvent from "../domain/RecordEvent.ts"
-import { info as routeInfo } from "../domain/Route.ts"
+import { toInfo as routeInfo } from "../domain/Route.ts"
 import * as RunRecorder from "../domain/RunRecorder.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 import * as Version from "../domain/Version.ts"
@@ -31,7 +31,7 @@ import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
 import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import * as MemoryTurns from "./MemoryTurns.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
 import { type Lineage, noBatch, type RunState } from "./RunState.ts"
@@ -42,7 +42,7 @@ import { type MiddlewareFailure, Services } from "./Services.ts"
 const defaultMaxIterations = 90
 
 /** Data that a run starts from. */
-export interface Opened {
+export interface OpenedRun {
   readonly run: RunState
   readonly cwd: string
   readonly resumed: boolean
@@ -60,7 +60,7 @@ interface SessionPlace {
 }
 
 /** Text of a user or a listener: well-formed, and without the fences of what the runtime adds. */
-const typed = (text: string): string => TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.wellFormed(text)))
+const cleanText = (text: string): string => TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.toWellFormed(text)))
 
 /** A session that a run goes on from has to end in something to answer, or in calls that are run. */
 const checkEnd = ({ closing, history, unfinished }: OpenedSession): Effect.Effect<void, InvalidInput> => {
@@ -71,22 +71,22 @@ const checkEnd = ({ closing, history, unfinished }: OpenedSession): Effect.Effec
 }
 
 /** Question of the user, in the form in which it came. */
-const cleaned = (prompt: RunOptions["prompt"]): RunOptions["prompt"] =>
+const cleanPrompt = (prompt: RunOptions["prompt"]): RunOptions["prompt"] =>
   typeof prompt === "string"
-    ? typed(prompt)
-    : prompt.map((part) => part.type === "text" ? Prompt.textPart({ text: typed(part.text), options: part.options }) : part)
+    ? cleanText(prompt)
+    : prompt.map((part) => part.type === "text" ? Prompt.textPart({ text: cleanText(part.text), options: part.options }) : part)
 
 /** Characters of text and of encoded files in one prompt at most; more than that no model holds, and it is stored for ever. */
 const longestPrompt = 40_000_000
 
-const sizeOf = (part: Prompt.UserMessagePart): number => {
+const measurePart = (part: Prompt.UserMessagePart): number => {
   if (part.type === "text") return part.text.length
   return typeof part.data === "string" || part.data instanceof Uint8Array ? part.data.length : 0
 }
 
-const userMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.UserMessage, InvalidInput> => {
+const makeUserMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.UserMessage, InvalidInput> => {
   const content = typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
-  if (content.reduce((size, part) => size + sizeOf(part), 0) > longestPrompt) {
+  if (content.reduce((size, part) => size + measurePart(part), 0) > longestPrompt) {
     const most = longestPrompt.toLocaleString("en-US")
     return Effect.fail(new InvalidInput({
       message: `the prompt is longer than ${most} characters: put it into a file and name the file`
@@ -97,7 +97,7 @@ const userMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.UserMes
     : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
 }
 
-const platformOf = (settings: AgentSettings, { platform }: Pick<RunOptions, "platform">): string => platform ?? settings.platform ?? "library"
+const getPlatform = (settings: AgentSettings, { platform }: Pick<RunOptions, "platform">): string => platform ?? settings.platform ?? "library"
 
 interface OpenedSession {
   readonly id: Ids.SessionId
@@ -118,12 +118,12 @@ interface OpenedSession {
 const nothingOpen = { closing: [], closed: [], unfinished: [] }
 
 /** Treats the calls that a run left open when its process died, each by what is known of it. */
-const closingOf = Effect.fnUntraced(function*(
+const resolveOpenCalls = Effect.fnUntraced(function*(
   id: Ids.SessionId,
   history: ReadonlyArray<Prompt.Message>,
   { goesOn, openCalls, tools }: Pick<RunOptions, "goesOn" | "openCalls" | "tools">
 ) {
-  const open = Conversation.openCalls(history)
+  const open = Conversation.listOpenCalls(history)
   if (open.length === 0) return nothingOpen
   const { registry, settings, store } = yield* Services
   const begun = yield* store.begun(id)
@@ -132,33 +132,33 @@ const closingOf = Effect.fnUntraced(function*(
   const unfinished = isRun ? open.filter((call) => !begun.has(call.id) || get(call.name)?.facts.idempotent === true) : []
   const told = open.filter((call) => !unfinished.includes(call))
   return {
-    closing: told.map((call) => Conversation.cancelled(call, begun.has(call.id))),
+    closing: told.map((call) => Conversation.makeCancelledResult(call, begun.has(call.id))),
     closed: told.map(({ id, name }) => ({ id, name, ran: begun.has(id) })),
     unfinished
   }
 })
 
 /** The stored conversation as a run goes on from it: calls that it is going to run stay open. */
-const conversationOf = ({ closing, history, unfinished }: OpenedSession): Array<Prompt.Message> => {
+const toConversation = ({ closing, history, unfinished }: OpenedSession): Array<Prompt.Message> => {
   const last = unfinished.length === 0 ? -1 : history.findLastIndex(({ role }) => role === "assistant")
   return last === -1
-    ? Conversation.resumed([...history, ...closing])
-    : [...Conversation.resumed(history.slice(0, last)), ...history.slice(last), ...closing]
+    ? Conversation.resume([...history, ...closing])
+    : [...Conversation.resume(history.slice(0, last)), ...history.slice(last), ...closing]
 }
 
 /** Layers of the system prompt of a new session. */
-const layersOf = Effect.fnUntraced(function*(input: PromptInput, { cwd, id, model, parentId, provider }: SessionPlace) {
+const buildLayers = Effect.fnUntraced(function*(input: PromptInput, { cwd, id, model, parentId, provider }: SessionPlace) {
   const { source, tools } = input
   const { promptSources, registry, settings } = yield* Services
   const { names } = yield* registry.snapshot(tools ?? settings.tools ?? everything)
-  const place: SystemPrompt.Place = { cwd, isChild: parentId !== undefined, tools: new Set(names) }
+  const place: SystemPrompt.PromptLocation = { cwd, isChild: parentId !== undefined, tools: new Set(names) }
   const found = yield* promptSources(place)
-  const recalled = yield* MemoryTurns.promptBlock({ source }, place.isChild)
-  return yield* SystemPrompt.layers({
+  const recalled = yield* MemoryTurns.buildPromptBlock({ source }, place.isChild)
+  return yield* SystemPrompt.buildLayers({
     ...place,
     identity: settings.identity,
     instructions: settings.instructions,
-    platform: platformOf(settings, input),
+    platform: getPlatform(settings, input),
     provider,
     model,
     enforcement: settings.toolUseEnforcement,
@@ -171,13 +171,13 @@ const layersOf = Effect.fnUntraced(function*(input: PromptInput, { cwd, id, mode
 export type PromptInput = Pick<RunOptions, "cwd" | "platform" | "route" | "source" | "tools">
 
 /** Layers of the system prompt that a new session (`id`, where it has one) would begin with, in their order. */
-export const promptLayers = Effect.fnUntraced(function*(
+export const buildPromptLayers = Effect.fnUntraced(function*(
   input: PromptInput,
   id?: Ids.SessionId
 ): Effect.fn.Return<ReadonlyArray<SystemPrompt.PromptLayer>, ConfigError, Services> {
   const { router, settings } = yield* Services
   const { model, provider } = input.route === undefined ? yield* router.primary : routeInfo(input.route)
-  return yield* layersOf(input, { cwd: input.cwd ?? settings.cwd ?? workingDirectory(), model, provider, parentId: undefined, ...id === undefined ? {} : { id } })
+  return yield* buildLayers(input, { cwd: input.cwd ?? settings.cwd ?? getWorkingDirectory(), model, provider, parentId: undefined, ...id === undefined ? {} : { id } })
 })
 
 /** Tests whether a session is as the caller of a run saw it. */
@@ -202,16 +202,16 @@ const openSession = Effect.fnUntraced(function*(
   if (Option.isSome(known)) {
     if (history.length > 0) return yield* new InvalidInput({ message: `session "${id}" is stored already and has its own messages: leave history out, or begin a new session` })
     const stored = yield* store.messages(id)
-    const conversationId = yield* Effect.provideService(SessionChain.first(known.value), SessionStore, store)
-    return { id, conversationId, systemPrompt: known.value.systemPrompt, history: stored, ...yield* closingOf(id, stored, input) }
+    const conversationId = yield* Effect.provideService(SessionChain.findFirstId(known.value), SessionStore, store)
+    return { id, conversationId, systemPrompt: known.value.systemPrompt, history: stored, ...yield* resolveOpenCalls(id, stored, input) }
   }
-  const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? SystemPrompt.render(yield* layersOf(input, { ...place, id })))
+  const systemPrompt = TextHygiene.toWellFormed(input.systemPrompt ?? SystemPrompt.render(yield* buildLayers(input, { ...place, id })))
   const created = store.create({ id, source: input.source ?? "library", systemPrompt, hasOwnPrompt: input.systemPrompt !== undefined, ...place })
   const creation = history.length === 0 ? Effect.asVoid(created) : Effect.asVoid(Effect.andThen(created, store.append(id, history)))
   yield* interceptors.hooks.emit("on_session_start", () => ({
     session_id: id,
     model: place.model,
-    platform: platformOf(settings, input)
+    platform: getPlatform(settings, input)
   }))
   return { id, conversationId: id, systemPrompt, history, ...nothingOpen, creation }
 })
@@ -227,7 +227,7 @@ const withContext = (message: Prompt.UserMessage, blocks: ReadonlyArray<string>)
 }
 
 /** Asks the listeners and the external memory what the model is to see before the user's message, and puts it there. */
-export const addContext = Effect.fnUntraced(function*({ resumed, run }: Opened, options: Pick<RunOptions, "source">): Effect.fn.Return<void, never, Services> {
+export const addContext = Effect.fnUntraced(function*({ resumed, run }: OpenedRun, options: Pick<RunOptions, "source">): Effect.fn.Return<void, never, Services> {
   const { interceptors } = yield* Services
   const context = yield* interceptors.hooks.ask("pre_llm_call", () => ({
     session_id: run.sessionId,
@@ -244,7 +244,7 @@ export const addContext = Effect.fnUntraced(function*({ resumed, run }: Opened, 
   const user = run.messages.at(-1)
   const blocks = [
     ...recalled === undefined ? [] : [recalled],
-    ...context === undefined ? [] : [`<plugin-context>${typed(context)}</plugin-context>`]
+    ...context === undefined ? [] : [`<plugin-context>${cleanText(context)}</plugin-context>`]
   ]
   if (blocks.length === 0 || user?.role !== "user") return
   const sent = withContext(user, blocks)
@@ -252,7 +252,7 @@ export const addContext = Effect.fnUntraced(function*({ resumed, run }: Opened, 
   if (sent !== user) run.unstored.set(sent, user)
 })
 
-const parentOf = ({ callId, depth, goal, parentSessionId, parentTurnId, subagentId }: Lineage) => ({
+const toParentRecord = ({ callId, depth, goal, parentSessionId, parentTurnId, subagentId }: Lineage) => ({
   sessionId: parentSessionId,
   turnId: parentTurnId,
   ...(callId === undefined ? {} : { callId }),
@@ -263,9 +263,9 @@ const parentOf = ({ callId, depth, goal, parentSessionId, parentTurnId, subagent
 
 /** The system prompt as the requests of a run have it. */
 const withEphemeral = (systemPrompt: string, ephemeral: string | undefined): string =>
-  ephemeral === undefined || ephemeral.trim() === "" ? systemPrompt : `${systemPrompt}\n\n${TextHygiene.wellFormed(ephemeral).trim()}`
+  ephemeral === undefined || ephemeral.trim() === "" ? systemPrompt : `${systemPrompt}\n\n${TextHygiene.toWellFormed(ephemeral).trim()}`
 
-const recorderOf = (
+const makeRecorder = (
   record: RunRecord | undefined,
   store: StoreService,
   { history, id }: OpenedSession,
@@ -278,8 +278,8 @@ const recorderOf = (
       turnId,
       isChild,
       history,
-      now: RunRecorder.startTimes(clock),
-      hash: (text) => Digest.hex(text, 16),
+      now: RunRecorder.makeStartTimes(clock),
+      hash: (text) => Digest.toHex(text, 16),
       sink: record.append,
       together: record.together === store.together ? record.together : undefined
     }))
@@ -308,11 +308,11 @@ const checkModel = Effect.fnUntraced(function*(
 export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
   const { record, router, settings, store } = yield* Services
   const startedAt = yield* Clock.currentTimeMillis
-  const prompt = cleaned(input.prompt)
-  const user = yield* userMessage(prompt)
+  const prompt = cleanPrompt(input.prompt)
+  const user = yield* makeUserMessage(prompt)
   const notice = lineage === undefined ? yield* checkModel(router, input) : undefined
   const route = input.route === undefined ? yield* router.primary : routeInfo(input.route)
-  const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
+  const cwd = input.cwd ?? settings.cwd ?? getWorkingDirectory()
   const session = yield* openSession(id, input, {
     cwd,
     provider: route.provider,
@@ -323,28 +323,28 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
   const added = input.goesOn === true ? [] : [user]
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
-  const reports = session.history.length === 0 ? [] : yield* Background.missed(session.id, session.history, user)
-  const recorder = yield* recorderOf(record, store, session, turnId, lineage !== undefined)
+  const reports = session.history.length === 0 ? [] : yield* Background.collectMissedReports(session.id, session.history, user)
+  const recorder = yield* makeRecorder(record, store, session, turnId, lineage !== undefined)
   const trace = yield* TraceContext.current
   const started: RecordEvent.RecordEvent = {
     _tag: "RunStarted",
     version: RecordEvent.version,
     agentVersion: Version.version,
     source: input.source ?? "library",
-    platform: platformOf(settings, input),
+    platform: getPlatform(settings, input),
     provider: route.provider,
     model: route.model,
     cwd,
     resumed: session.history.length > 0,
     ...trace,
-    ...(lineage === undefined ? {} : { parent: parentOf(lineage) })
+    ...(lineage === undefined ? {} : { parent: toParentRecord(lineage) })
   }
   const run: RunState = {
     sessionId: session.id,
     conversationId: session.conversationId,
     taskId,
     turnId,
-    platform: platformOf(settings, input),
+    platform: getPlatform(settings, input),
     lineage,
     routeWanted: input.route,
     reasoningEffort: input.reasoningEffort ?? settings.reasoningEffort,
@@ -356,8 +356,8 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     onUsageAfter: input.onUsageAfter,
     recorder,
     messages: [
-      Conversation.systemMessage(withEphemeral(session.systemPrompt, input.ephemeralSystemPrompt), session.history),
-      ...conversationOf(session),
+      Conversation.makeSystemMessage(withEphemeral(session.systemPrompt, input.ephemeralSystemPrompt), session.history),
+      ...toConversation(session),
       ...reports,
       ...added
     ],
@@ -390,9 +390,9 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     isStopping: false,
     isOver: false
   }
-  const opened: Opened = { run, cwd, resumed: session.history.length > 0, notice }
+  const opened: OpenedRun = { run, cwd, resumed: session.history.length > 0, notice }
   /** Stores what the run adds to its session, as `before_agent` leaves it. */
-  const stored = (added: ReadonlyArray<Prompt.Message>): Effect.Effect<Opened, SessionStoreError> => {
+  const storeAddedMessages = (added: ReadonlyArray<Prompt.Message>): Effect.Effect<OpenedRun, SessionStoreError> => {
     const appended = store.append(session.id, [...session.closing, ...reports, ...added])
     const isOneTransaction = recorder !== undefined && record?.together === store.together
     const created = session.creation === undefined ? appended : Effect.andThen(session.creation, appended)
@@ -408,7 +408,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
       recorder.appended("user", position + session.closing.length + reports.length, added)
     }), opened)
   }
-  return { opened, stored, added, started, creation: session.creation }
+  return { opened, stored: storeAddedMessages, added, started, creation: session.creation }
 })
 
 /** Stores the session of a run that failed before its first message was stored: the end of the run is recorded in it. */
@@ -423,7 +423,7 @@ const createForEnd = (creation: Effect.Effect<void, SessionStoreError>): Effect.
 export const begin = (
   { added, creation, opened, started, stored }: Effect.Success<ReturnType<typeof prepare>>,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-): Effect.Effect<Opened, SessionStoreError | MiddlewareFailure, Services> => {
+): Effect.Effect<OpenedRun, SessionStoreError | MiddlewareFailure, Services> => {
   opened.run.recorder?.write(started)
   const begun = Effect.flatMap(restore(RunLifecycle.begin(opened.run, opened.cwd)), (messages) => {
     const { run } = opened
@@ -445,7 +445,7 @@ export interface CompactInput extends Pick<RunOptions, "cwd" | "onEvent" | "rout
 }
 
 /** The state of a session `id` as a run would find it, with no message of the user; nothing is stored. */
-export const withoutPrompt = Effect.fnUntraced(function*(id: Ids.SessionId, input: Omit<CompactInput, "focus" | "keepExchanges">) {
+export const openWithoutPrompt = Effect.fnUntraced(function*(id: Ids.SessionId, input: Omit<CompactInput, "focus" | "keepExchanges">) {
   const { added, opened } = yield* prepare(id, { ...input, prompt: "compaction" })
   opened.run.messages.splice(opened.run.messages.length - added.length, added.length)
   return opened

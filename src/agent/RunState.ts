@@ -91,7 +91,7 @@ export interface RunState {
   /** True when the conversation is no longer the one that the session has: the session goes on in another one. */
   isCompacted: boolean
   /** Number of times it was made smaller because it did not fit. */
-  compactions: Probing.Turn | undefined
+  compactions: Probing.CompactionTurn | undefined
   /** Tokens of the newest prompt, as its provider counted them; undefined before the first answer and after a compaction. */
   promptTokens: number | undefined
   /** Seed of its model calls. */
@@ -126,20 +126,20 @@ interface Batch {
 }
 
 /** Calls of an answer, of which none has begun. */
-export const newBatch = (calls: Batch["calls"]): Batch => ({ calls, results: new Map(), begun: new Set(), salvaged: new Map() })
+export const makeBatch = (calls: Batch["calls"]): Batch => ({ calls, results: new Map(), begun: new Set(), salvaged: new Map() })
 
 /** No calls are being run. */
-export const noBatch: Batch = newBatch([])
+export const noBatch: Batch = makeBatch([])
 
 /** The id of the attempt that answered the newest question, or that it was cut in. */
-export const apiRequestId = ({ attempt, questions, turnId }: RunState): ApiRequestId => makeApiRequestId(turnId, questions, attempt)
+export const getApiRequestId = ({ attempt, questions, turnId }: RunState): ApiRequestId => makeApiRequestId(turnId, questions, attempt)
 
 /** Names the run to the router. */
-export const turnOf = ({ sessionId, turnId }: RunState) => ({ session: sessionId, turn: turnId })
+export const toRouterTurn = ({ sessionId, turnId }: RunState) => ({ session: sessionId, turn: turnId })
 
 /** The route that a run asks now: the one that was named, or where its turn is in the chain. */
-export const asking = (run: RunState, named: Route | undefined): Effect.Effect<RouteIdentity, never, Services> =>
-  named !== undefined ? Effect.succeed(named) : Effect.flatMap(Services, ({ router }) => router.current?.(turnOf(run)) ?? router.primary)
+export const getCurrentRoute = (run: RunState, named: Route | undefined): Effect.Effect<RouteIdentity, never, Services> =>
+  named !== undefined ? Effect.succeed(named) : Effect.flatMap(Services, ({ router }) => router.current?.(toRouterTurn(run)) ?? router.primary)
 
 /** Tells the listener, if there is one; waits, changes of the route and notices are part of the record. */
 export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
@@ -152,13 +152,13 @@ export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.
 }
 
 /** Tells what work in the background spends for a run, also when it is over. */
-export const spend = (run: RunState, events: ReadonlyArray<UsageReported>): Effect.Effect<void> =>
+export const reportUsage = (run: RunState, events: ReadonlyArray<UsageReported>): Effect.Effect<void> =>
   run.isOver ? run.onUsageAfter?.(events) ?? Effect.void : emit(run, ...events)
 
 /** Records that the conversation of a run is not `before` any more. */
-export const noteRewritten = ({ messages, recorder }: RunState, reason: string, before: ReadonlyArray<Prompt.Message>): void => {
+export const recordRewrite = ({ messages, recorder }: RunState, reason: string, before: ReadonlyArray<Prompt.Message>): void => {
   if (recorder === undefined) return
-  const removed = ContextCopy.leftOut(before, messages, recorder.stored)
+  const removed = ContextCopy.listLeftOut(before, messages, recorder.stored)
   recorder.write({ _tag: "ContextRewritten", reason, before: before.length, after: messages.length, ...(removed.length === 0 ? {} : { removed }) })
 }
 
@@ -166,7 +166,7 @@ export const noteRewritten = ({ messages, recorder }: RunState, reason: string, 
 export const replaceText = (run: RunState, stepId: number, text: string): Effect.Effect<void> =>
   run.readsText ? emit(run, { _tag: "TextReplaced", stepId, text }) : Effect.void
 
-const originOf = ({ role }: Prompt.Message): Origin => role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
+const classifyOrigin = ({ role }: Prompt.Message): Origin => role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 
 /**
  * Appends messages of one writer to the session and the record, to both or to neither. `told` writes the events that follow from it to
@@ -189,7 +189,7 @@ export const storeMessagesIn = (
     const { recorder } = run
     const append = store.append(run.sessionId, messages)
     if (recorder === undefined || messages.length === 0) return Effect.asVoid(append)
-    const recorded = recording(run, recorder, messages)
+    const recorded = makeStoredRecorder(run, recorder, messages)
     return Effect.asVoid(recorder.storing(append, (position) => {
       recorded(position)
       told?.()
@@ -202,19 +202,19 @@ export const postponeMessages = (run: RunState, messages: ReadonlyArray<Prompt.M
     const { recorder } = run
     return recorder === undefined || messages.length === 0
       ? storeMessagesIn(store, run, messages)
-      : recorder.postponed(store.append(run.sessionId, messages), recording(run, recorder, messages))
+      : recorder.postponed(store.append(run.sessionId, messages), makeStoredRecorder(run, recorder, messages))
   })
 
 /** Writes messages that were stored to the record. */
-const recording = (run: RunState, recorder: Recorder, messages: ReadonlyArray<Prompt.Message>): (position: number) => void => {
+const makeStoredRecorder = (run: RunState, recorder: Recorder, messages: ReadonlyArray<Prompt.Message>): (position: number) => void => {
   const [first] = messages
-  const by = first === undefined ? "runtime" : originOf(first)
-  const request = by === "model" && run.questions > 0 ? apiRequestId(run) : undefined
+  const by = first === undefined ? "runtime" : classifyOrigin(first)
+  const request = by === "model" && run.questions > 0 ? getApiRequestId(run) : undefined
   return (position) => recorder.appended(by, position, messages, request)
 }
 
 /** The result of a run that ends now. */
-export const result = (run: RunState, exit: Exit, text: string, limit?: Limit): RunResult => ({
+export const makeResult = (run: RunState, exit: Exit, text: string, limit?: Limit): RunResult => ({
   _tag: "RunFinished",
   sessionId: run.sessionId,
   turnId: run.turnId,
@@ -225,5 +225,5 @@ export const result = (run: RunState, exit: Exit, text: string, limit?: Limit): 
   provider: run.route.provider,
   model: run.route.model,
   usage: run.budget.usage,
-  cost: Cost.spent(run.budget.cost)
+  cost: Cost.toSpent(run.budget.cost)
 })

@@ -22,7 +22,7 @@ import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Budget from "./Budget.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as RunLifecycle from "./RunLifecycle.ts"
-import { apiRequestId, asking, emit, newBatch, noBatch, postponeMessages, type RunState, storeMessages, storeMessagesIn } from "./RunState.ts"
+import { getApiRequestId, getCurrentRoute, emit, makeBatch, noBatch, postponeMessages, type RunState, storeMessages, storeMessagesIn } from "./RunState.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Outcome of one step. */
@@ -30,7 +30,7 @@ export type Outcome =
   /** The model answered and asks for nothing more. */
   | { readonly _tag: "Finished"; readonly text: string }
   /** Tools were asked for, and every call has its result. */
-  | Continued
+  | ContinueOutcome
   /** The output limit cut the answer. Its text is in the conversation, unless calls were cut: then nothing of it is. */
   | { readonly _tag: "Truncated"; readonly text: string; readonly cut: "text" | "calls" | "thinking" }
   /** The answer went beyond a bound and was ended there; its text up to it is in the conversation. */
@@ -47,7 +47,7 @@ export type Outcome =
   | { readonly _tag: "Halted"; readonly message: string }
 
 /** See {@link Outcome}. */
-interface Continued {
+interface ContinueOutcome {
   readonly _tag: "Continue"
   /** Text beside the calls. */
   readonly text: string
@@ -63,7 +63,7 @@ const maxForced = 8
 const delegationsPerStep = 1
 
 /** A part of an answer as the conversation has it. */
-export const promptPart = (step: number) => (part: ContentPart, index: number): Prompt.AssistantMessagePart => {
+export const toPromptPart = (step: number) => (part: ContentPart, index: number): Prompt.AssistantMessagePart => {
   switch (part.type) {
     case "text":
       return Prompt.textPart({ text: part.text, options: part.metadata })
@@ -84,7 +84,7 @@ export const promptPart = (step: number) => (part: ContentPart, index: number): 
 }
 
 /** Puts messages into the conversation and the store, at once. */
-export const append = (
+export const appendMessages = (
   run: RunState,
   ...messages: ReadonlyArray<Prompt.Message>
 ): Effect.Effect<void, SessionStoreError, Services> => {
@@ -97,20 +97,20 @@ export const append = (
  *
  * Source: `hermes-llm.md` §19.9.
  */
-const resultLimits = (run: RunState): Effect.Effect<ResultText.Limits, never, Services> =>
+const getResultLimits = (run: RunState): Effect.Effect<ResultText.Limits, never, Services> =>
   Services.use(({ router: { catalogue }, settings }) => {
     if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
     if (catalogue === undefined) return Effect.succeed(ResultText.defaultLimits)
-    const known = Effect.flatMap(asking(run, run.routeWanted), (route) => catalogue.known(route))
+    const known = Effect.flatMap(getCurrentRoute(run, run.routeWanted), (route) => catalogue.known(route))
     // An unknown window is no reason to give less.
-    return Effect.map(known, ({ window: { source, tokens } }) => ResultText.limitsFor(source === "default" ? undefined : tokens))
+    return Effect.map(known, ({ window: { source, tokens } }) => ResultText.computeLimits(source === "default" ? undefined : tokens))
   })
 
-const idsOf = (run: RunState): CallIds => ({
+const toCallIds = (run: RunState): CallIds => ({
   sessionId: run.sessionId,
   taskId: run.taskId,
   turnId: run.turnId,
-  apiRequestId: apiRequestId(run)
+  apiRequestId: getApiRequestId(run)
 })
 
 /** Notes for the model, by the calls whose results they are added to. */
@@ -123,11 +123,11 @@ const runTools = Effect.fnUntraced(function*(
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   notes: Notes,
   tools: Snapshot
-): Effect.fn.Return<ToolCalls.Completed, SessionStoreError, Services | ToolContext> {
+): Effect.fn.Return<ToolCalls.BatchOutcome, SessionStoreError, Services | ToolContext> {
   const { approvals, interceptors, store } = yield* Services
   const { batch, recorder } = run
   // Whoever looks at a call may take their time.
-  if (recorder !== undefined && !Prepare.isUnseen(interceptors)) {
+  if (recorder !== undefined && !Prepare.isUnobserved(interceptors)) {
     yield* recorder.settled
     yield* recorder.flush
   }
@@ -138,11 +138,11 @@ const runTools = Effect.fnUntraced(function*(
     interceptors,
     guard: run.guard,
     approvals,
-    limits: yield* resultLimits(run),
+    limits: yield* getResultLimits(run),
     messages: run.messages,
-    ids: idsOf(run),
+    ids: toCallIds(run),
     emit: run.emit,
-    history: (json) => Conversation.holds(run.messages, json),
+    history: (json) => Conversation.hasResultText(run.messages, json),
     mayStart: () => !run.isStopping,
     stored: recorder === undefined ? undefined : Effect.andThen(recorder.settled, recorder.flush),
     begin: (started) => {
@@ -166,7 +166,7 @@ export const isCall = <P extends ContentPart | Prompt.AssistantMessagePart>(part
   part.type === "tool-call" && !part.providerExecuted
 
 /** Notes of the calls as they are stored, which stand in the order of the answer's parts. */
-const notesOf = ({ notes, parts }: Normalise.Normalised, content: ReadonlyArray<Prompt.AssistantMessagePart>): Notes =>
+const collectNotes = ({ notes, parts }: Normalise.NormalisedCalls, content: ReadonlyArray<Prompt.AssistantMessagePart>): Notes =>
   notes.size === 0 ? noNotes : new Map(content.flatMap((stored, index) => {
     const part = parts[index]
     const note = part === undefined ? undefined : notes.get(part)
@@ -174,10 +174,10 @@ const notesOf = ({ notes, parts }: Normalise.Normalised, content: ReadonlyArray<
   }))
 
 /** The calls that are run, and their notes: without those that middleware removed, and with the parameters that it gave. */
-const wantedOf = (
+const selectWantedCalls = (
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   notes: Notes,
-  { edited, removed }: RunLifecycle.Reviewed
+  { edited, removed }: RunLifecycle.ReviewedAnswer
 ): { readonly notes: Notes; readonly wanted: ReadonlyArray<Prompt.ToolCallPart> } => {
   if (removed.size === 0 && edited.size === 0) return { notes, wanted: calls }
   const changed = new Map(notes)
@@ -192,16 +192,16 @@ const wantedOf = (
 }
 
 /** Keeps what is fit to be sent back of an answer. */
-const keep = (
+const storeAnswer = (
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>
 ): Effect.Effect<void, SessionStoreError, Services> => {
   run.textStored = true
-  return content.length === 0 ? Effect.void : append(run, Prompt.assistantMessage({ content }))
+  return content.length === 0 ? Effect.void : appendMessages(run, Prompt.assistantMessage({ content }))
 }
 
 /** Keeps an answer with calls, which is stored with the beginning of the first of them where nothing comes between. */
-const keepCalls = (
+const storeToolCalls = (
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
   calls: ReadonlyArray<Prompt.ToolCallPart>
@@ -211,7 +211,7 @@ const keepCalls = (
     const message = Prompt.assistantMessage({ content })
     run.messages.push(message)
     // Calls that are in the session are closed, wherever the run is cut.
-    return Effect.map(postponeMessages(run, [message]), () => void (run.batch = newBatch(calls)))
+    return Effect.map(postponeMessages(run, [message]), () => void (run.batch = makeBatch(calls)))
   }))
 
 /** Nothing that a user could see. */
@@ -221,7 +221,7 @@ const withoutText = (content: ReadonlyArray<Prompt.AssistantMessagePart>): Reado
   content.filter(({ type }) => type !== "text")
 
 /** An answer that the output limit cut. One with calls is not kept: the same question is asked again. */
-const truncated = Effect.fnUntraced(function*(
+const handleTruncatedAnswer = Effect.fnUntraced(function*(
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
   text: string,
@@ -229,12 +229,12 @@ const truncated = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   if (callsCut) return { _tag: "Truncated", text, cut: "calls" }
   if (isBlank(text)) return { _tag: "Truncated", text: "", cut: withoutText(content).length === 0 ? "text" : "thinking" }
-  yield* keep(run, content)
+  yield* storeAnswer(run, content)
   return { _tag: "Truncated", text, cut: "text" }
 })
 
 /** An answer without calls. */
-const answered = Effect.fnUntraced(function*(
+const handleFinalAnswer = Effect.fnUntraced(function*(
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
   text: string,
@@ -244,53 +244,53 @@ const answered = Effect.fnUntraced(function*(
   if (isBlank(text) && reason !== "pause") {
     if (reason === "content-filter") return { _tag: "Filtered", text }
     // Providers refuse a history with empty texts.
-    yield* keep(run, withoutText(content))
+    yield* storeAnswer(run, withoutText(content))
     return { _tag: "Empty", reasoned }
   }
-  yield* keep(run, content)
+  yield* storeAnswer(run, content)
   if (reason === "pause") return { _tag: "Paused", text }
   return { _tag: reason === "content-filter" ? "Filtered" : "Finished", text }
 })
 
 /** An answer whose rest could not be had: what was read of it is kept, with a mark. */
-const cutOff = Effect.fnUntraced(function*(
+const handleBrokenAnswer = Effect.fnUntraced(function*(
   run: RunState,
   parts: ReadonlyArray<ContentPart>
 ): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   const text = yield* ModelRequest.showText(run, parts)
   run.textStored = true
-  const content = parts.map(promptPart(run.steps))
-  yield* append(run, Prompt.assistantMessage({ content, options: Conversation.brokenOff }))
+  const content = parts.map(toPromptPart(run.steps))
+  yield* appendMessages(run, Prompt.assistantMessage({ content, options: Conversation.brokenOff }))
   return { _tag: "BrokenOff", text }
 })
 
-const tooMuch = (overflow: AnswerText.Overflow): string =>
-  `Not executed: the answer went beyond ${AnswerText.describe(overflow)}. Use fewer calls with less content each, for ` +
+const describeOverflow = (overflow: AnswerText.Overflow): string =>
+  `Not executed: the answer went beyond ${AnswerText.describeBound(overflow)}. Use fewer calls with less content each, for ` +
   "instance by writing a large file in several parts."
 
 /** An answer that went beyond a bound: its calls are answered with an error, so that the model can do it otherwise. */
-const endless = Effect.fnUntraced(function*(
+const handleOverlongAnswer = Effect.fnUntraced(function*(
   run: RunState,
   parts: ReadonlyArray<ContentPart>,
   overflow: AnswerText.Overflow
 ): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   const text = yield* ModelRequest.showText(run, parts)
   const ofCalls = overflow === "arguments" || overflow === "calls"
-  const content = parts.filter((part) => part.type === "text" || (ofCalls && part.type === "tool-call")).map(promptPart(run.steps))
-  yield* keep(run, content)
+  const content = parts.filter((part) => part.type === "text" || (ofCalls && part.type === "tool-call")).map(toPromptPart(run.steps))
+  yield* storeAnswer(run, content)
   if (!ofCalls) {
-    return { _tag: "Endless", text: text === "" ? `No answer: the model went beyond ${AnswerText.describe(overflow)}.` : text }
+    return { _tag: "Endless", text: text === "" ? `No answer: the model went beyond ${AnswerText.describeBound(overflow)}.` : text }
   }
-  const output = tooMuch(overflow)
+  const output = describeOverflow(overflow)
   const calls = content.filter(isCall)
-  yield* append(run, ...calls.map((call) => Conversation.toolResult(call, { output, isFailure: true })))
+  yield* appendMessages(run, ...calls.map((call) => Conversation.makeToolResult(call, { output, isFailure: true })))
   for (const { id, name } of calls) {
     run.recorder?.write({ _tag: "CallEnded", callId: id, name, status: "error", ran: false, reason: "answer_too_long", durationMillis: 0 })
   }
   const { interceptors } = yield* Services
   for (const call of calls) {
-    const refused = Prepare.refused(call, "error", output, "answer_too_long")
-    yield* Effect.scoped(Prepare.told({ ids: idsOf(run), interceptors }, refused, Prepare.isArguments(call.params) ? call.params : {}))
+    const refused = Prepare.refuseCall(call, "error", output, "answer_too_long")
+    yield* Effect.scoped(Prepare.notifyRefusedCall({ ids: toCallIds(run), interceptors }, refused, Prepare.isArguments(call.params) ? call.params : {}))
   }
   yield* emit(run, ...calls.map((call): RunEvent => ({
     _tag: "ToolFinished",
@@ -303,7 +303,7 @@ const endless = Effect.fnUntraced(function*(
   return { _tag: "Continue", text, tools: calls.map(({ name }) => name), invalid: true }
 })
 
-const removedBy = (by: string): string =>
+const describeRemoval = (by: string): string =>
   `Not executed: the middleware "${by}" removed this call. Do it another way, or answer without it.`
 
 /** Closes calls that middleware removed from the answer, each with an error. */
@@ -313,9 +313,9 @@ const closeRemoved = (
   by: string
 ): Effect.Effect<void, SessionStoreError, Services> =>
   Effect.uninterruptible(Effect.gen(function*() {
-    const output = removedBy(by)
+    const output = describeRemoval(by)
     for (const call of calls) {
-      const message = Conversation.toolResult(call, { output, isFailure: true })
+      const message = Conversation.makeToolResult(call, { output, isFailure: true })
       yield* storeMessages(run, [message], () =>
         run.recorder?.write({ _tag: "CallEnded", callId: call.id, name: call.name, status: "blocked", ran: false, reason: "after_model", durationMillis: 0 }))
       run.batch.results.set(call.id, message)
@@ -326,12 +326,12 @@ const closeRemoved = (
 const isEnd = ({ _tag }: Outcome): boolean => _tag === "Finished" || _tag === "Empty"
 
 /** Takes over what middleware adds after an answer; goes on although the answer asks for nothing, if middleware wants to. */
-const continued = Effect.fnUntraced(function*(
+const continueAfterAnswer = Effect.fnUntraced(function*(
   run: RunState,
   outcome: Outcome,
-  { added, forceContinue }: RunLifecycle.Reviewed
+  { added, forceContinue }: RunLifecycle.ReviewedAnswer
 ): Effect.fn.Return<Outcome, SessionStoreError, Services> {
-  if (added.length > 0) yield* append(run, ...added)
+  if (added.length > 0) yield* appendMessages(run, ...added)
   if (!isEnd(outcome) || !forceContinue) return outcome
   if (run.forced >= maxForced) {
     yield* emit(run, {
@@ -342,13 +342,13 @@ const continued = Effect.fnUntraced(function*(
     return outcome
   }
   run.forced++
-  if (added.length === 0) yield* append(run, Prompt.userMessage({ content: [Prompt.textPart({ text: "Continue." })] }))
+  if (added.length === 0) yield* appendMessages(run, Prompt.userMessage({ content: [Prompt.textPart({ text: "Continue." })] }))
   return { _tag: "Continue", text: outcome._tag === "Finished" ? outcome.text : "", tools: [], invalid: false }
 })
 
-const settled = Effect.fnUntraced(function*(
+const handleAnswer = Effect.fnUntraced(function*(
   run: RunState,
-  reviewed: RunLifecycle.Reviewed,
+  reviewed: RunLifecycle.ReviewedAnswer,
   reason: ModelResponse["finishReason"],
   tools: Snapshot
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
@@ -356,8 +356,8 @@ const settled = Effect.fnUntraced(function*(
   const { files, settings } = yield* Services
   const text = yield* ModelRequest.showText(run, parts)
   if (!parts.some(isCall)) {
-    const content = parts.map(promptPart(run.steps))
-    return yield* reason === "length" ? truncated(run, content, text, false) : answered(run, content, text, reason)
+    const content = parts.map(toPromptPart(run.steps))
+    return yield* reason === "length" ? handleTruncatedAnswer(run, content, text, false) : handleFinalAnswer(run, content, text, reason)
   }
   const normalised = Normalise.normalise(parts, tools, {
     delegations: settings.delegation?.maxCallsPerStep ?? delegationsPerStep
@@ -365,17 +365,17 @@ const settled = Effect.fnUntraced(function*(
   const { changes } = normalised
   if (changes.length > 0) {
     for (const change of changes) yield* Effect.logDebug(change)
-    run.recorder?.write({ _tag: "AnswerAdapted", apiRequestId: apiRequestId(run), changes })
+    run.recorder?.write({ _tag: "AnswerAdapted", apiRequestId: getApiRequestId(run), changes })
   }
-  const content = normalised.parts.map(promptPart(run.steps))
+  const content = normalised.parts.map(toPromptPart(run.steps))
   const calls = content.filter(isCall)
   if (reason === "length" || normalised.truncated) {
-    return yield* truncated(run, content, text, calls.length > 0 || normalised.truncated)
+    return yield* handleTruncatedAnswer(run, content, text, calls.length > 0 || normalised.truncated)
   }
-  if (calls.length === 0) return yield* answered(run, content, text, reason)
-  yield* keepCalls(run, content, calls)
+  if (calls.length === 0) return yield* handleFinalAnswer(run, content, text, reason)
+  yield* storeToolCalls(run, content, calls)
   if (removed.size > 0) yield* closeRemoved(run, calls.filter(({ id }) => removed.has(id)), by)
-  const { notes, wanted } = wantedOf(calls, notesOf(normalised, content), reviewed)
+  const { notes, wanted } = selectWantedCalls(calls, collectNotes(normalised, content), reviewed)
   const { invalid, halted, messages } = wanted.length === 0
     ? { invalid: false, halted: undefined, messages: [] }
     : yield* runTools(run, wanted, notes, tools)
@@ -383,7 +383,7 @@ const settled = Effect.fnUntraced(function*(
   if (run.isStopping) return yield* Effect.never
   run.messages.push(...(removed.size === 0 ? messages : calls.flatMap(({ id }) => run.batch.results.get(id) ?? [])))
   run.batch = noBatch
-  if (wanted.length === 0) return isBlank(text) ? { _tag: "Finished", text: removedBy(by) } : { _tag: "Finished", text }
+  if (wanted.length === 0) return isBlank(text) ? { _tag: "Finished", text: describeRemoval(by) } : { _tag: "Finished", text }
   if (files !== undefined && wanted.some(({ name }) => !looking.has(name))) {
     yield* files.otherToolRan(run.sessionId)
   }
@@ -392,7 +392,7 @@ const settled = Effect.fnUntraced(function*(
 })
 
 /** A part that middleware made. */
-const partOf = (given: { readonly text: string } | { readonly id: string; readonly name: string; readonly params: unknown }): ContentPart =>
+const toContentPart = (given: { readonly text: string } | { readonly id: string; readonly name: string; readonly params: unknown }): ContentPart =>
   "text" in given
     ? Response.makePart("text", { text: given.text })
     : Response.makePart("tool-call", { ...given, providerExecuted: false })
@@ -405,7 +405,7 @@ export const finishCalls = Effect.fnUntraced(function*(
   if (unfinished.length === 0) return undefined
   const { files, registry } = yield* Services
   const tools = yield* registry.snapshot(run.tools)
-  run.batch = newBatch(unfinished)
+  run.batch = makeBatch(unfinished)
   const { halted, messages } = yield* runTools(run, unfinished, noNotes, tools)
   if (run.isStopping) return yield* Effect.never
   const answer = run.messages.findLastIndex(({ role }) => role === "assistant")
@@ -418,26 +418,26 @@ export const finishCalls = Effect.fnUntraced(function*(
 })
 
 /** Makes one model call and runs the tools that it asked for. */
-export const step = Effect.fnUntraced(function*(
+export const runStep = Effect.fnUntraced(function*(
   run: RunState
 ): Effect.fn.Return<Outcome, AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure, Services | ToolContext> {
   const { registry } = yield* Services
   yield* emit(run, { _tag: "StepStarted", step: run.steps })
   const tools = yield* registry.snapshot(run.tools)
-  const promptMessages = yield* RunLifecycle.beforeModel(run)
-  const { brokenOff, overflow, response } = yield* ModelRequest.ask(run, {
+  const promptMessages = yield* RunLifecycle.runBeforeModel(run)
+  const { brokenOff, overflow, response } = yield* ModelRequest.requestAnswer(run, {
     tools: tools.definitions,
     toolChoice: "auto",
     promptMessages
   })
   const outcome = brokenOff !== undefined
-    ? yield* cutOff(run, response.parts)
+    ? yield* handleBrokenAnswer(run, response.parts)
     : overflow !== undefined
-    ? yield* endless(run, response.parts, overflow)
-    : yield* Effect.flatMap(Effect.tapError(RunLifecycle.afterModel(run, response, partOf), () => ModelRequest.withdraw(run)), (reviewed) =>
-      Effect.flatMap(settled(run, reviewed, response.finishReason, tools), (outcome) => {
+    ? yield* handleOverlongAnswer(run, response.parts, overflow)
+    : yield* Effect.flatMap(Effect.tapError(RunLifecycle.runAfterModel(run, response, toContentPart), () => ModelRequest.withdrawAnswer(run)), (reviewed) =>
+      Effect.flatMap(handleAnswer(run, reviewed, response.finishReason, tools), (outcome) => {
         if (!isEnd(outcome)) run.forced = 0
-        return reviewed.added.length > 0 || reviewed.forceContinue ? continued(run, outcome, reviewed) : Effect.succeed(outcome)
+        return reviewed.added.length > 0 || reviewed.forceContinue ? continueAfterAnswer(run, outcome, reviewed) : Effect.succeed(outcome)
       }))
   yield* emit(run, { _tag: "StepFinished", step: run.steps, finishReason: response.finishReason })
   return outcome

@@ -14,7 +14,7 @@ import * as Conversation from "../domain/Conversation.ts"
 import type { Limit, RunResult } from "../domain/RunEvent.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as Budget from "./Budget.ts"
-import { result, type RunState } from "./RunState.ts"
+import { makeResult, type RunState } from "./RunState.ts"
 import type { MiddlewareFailure, Services } from "./Services.ts"
 import * as Step from "./Step.ts"
 
@@ -24,66 +24,66 @@ const tries = 2
 /** Longest time that a run whose time is over may take for its summary, in milliseconds. */
 const afterTime = 30_000
 
-const request = (limit: Limit): Prompt.Message =>
+const buildRequest = (limit: Limit): Prompt.Message =>
   Prompt.userMessage({
     content: [
       Prompt.textPart({
-        text: `${capital(Budget.wording(limit).what)} for this request is used up, and no more tools can be called. ` +
+        text: `${capitalize(Budget.getWording(limit).what)} for this request is used up, and no more tools can be called. ` +
           "Say what was done, what was found, and what is left to do."
       })
     ]
   })
 
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-const calls = (count: number): string => count === 1 ? "1 model call" : `${count} model calls`
+const formatCallCount = (count: number): string => count === 1 ? "1 model call" : `${count} model calls`
 
 /** Text in place of the summary. */
-const without = (run: RunState, limit: Limit, why: string): string => {
-  const { remedy, what } = Budget.wording(limit)
-  return `Stopped after ${calls(run.steps)} without a final answer: ${what} for the request is used up${why}. ` +
-    `${capital(remedy)}, or continue the session.`
+const renderFallback = (run: RunState, limit: Limit, why: string): string => {
+  const { remedy, what } = Budget.getWording(limit)
+  return `Stopped after ${formatCallCount(run.steps)} without a final answer: ${what} for the request is used up${why}. ` +
+    `${capitalize(remedy)}, or continue the session.`
 }
 
 /** Every way in which there is no summary that is not the end of the run. */
-type Failed = { readonly _tag: "Failed"; readonly why: string }
+type SummaryFailure = { readonly _tag: "Failed"; readonly why: string }
 
 /** A summary, with the mark of one whose rest could not be had. */
-interface Summarized {
+interface SummaryAnswer {
   readonly _tag: "Summarized"
   readonly text: string
   readonly options: Prompt.ProviderOptions
 }
 
-const failed = (why: string): Failed => ({ _tag: "Failed", why })
+const makeFailure = (why: string): SummaryFailure => ({ _tag: "Failed", why })
 
-const ask = (
+const requestSummary = (
   run: RunState,
   limit: Limit
-): Effect.Effect<Summarized | Failed, SessionStoreError | MiddlewareFailure, Services> => {
-  const asked = ModelRequest.ask(run, {
-    last: request(limit),
+): Effect.Effect<SummaryAnswer | SummaryFailure, SessionStoreError | MiddlewareFailure, Services> => {
+  const asked = ModelRequest.requestAnswer(run, {
+    last: buildRequest(limit),
     tools: [],
     toolChoice: "none"
   }).pipe(
     Effect.flatMap(({ brokenOff, response }) =>
-      Effect.map(ModelRequest.showText(run, response.parts), (text): Summarized | Failed => ({
+      Effect.map(ModelRequest.showText(run, response.parts), (text): SummaryAnswer | SummaryFailure => ({
         _tag: "Summarized",
         text,
         options: brokenOff === undefined ? {} : Conversation.brokenOff
       }))
     ),
-    Effect.catch((error): Effect.Effect<Failed, SessionStoreError | MiddlewareFailure> =>
+    Effect.catch((error): Effect.Effect<SummaryFailure, SessionStoreError | MiddlewareFailure> =>
       AiError.isAiError(error)
-        ? Effect.succeed(failed(`, and the summary failed (${error.reason.message})`))
+        ? Effect.succeed(makeFailure(`, and the summary failed (${error.reason.message})`))
         : error instanceof CompressionExhausted
-        ? Effect.succeed(failed(`, and the summary failed (${error.message})`))
+        ? Effect.succeed(makeFailure(`, and the summary failed (${error.message})`))
         : Effect.fail(error))
   )
   return limit === "time"
     ? Effect.map(
       Effect.timeoutOption(asked, afterTime),
-      Option.getOrElse(() => failed(", and the summary took too long"))
+      Option.getOrElse(() => makeFailure(", and the summary took too long"))
     )
     : asked
 }
@@ -96,13 +96,13 @@ export const summarise = Effect.fnUntraced(function*(
   const exit = limit === "iterations" ? "max_iterations_reached" : "budget_exhausted"
   run.outputTokens = undefined
   for (let tried = 0; tried < tries; tried++) {
-    const said = yield* ask(run, limit)
-    if (said._tag === "Failed") return result(run, exit, without(run, limit, said.why), limit)
+    const said = yield* requestSummary(run, limit)
+    if (said._tag === "Failed") return makeResult(run, exit, renderFallback(run, limit, said.why), limit)
     const { options, text } = said
     if (text.trim() === "") continue
-    yield* Step.append(run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })], options }))
+    yield* Step.appendMessages(run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })], options }))
     run.textStored = true
-    return result(run, exit, text, limit)
+    return makeResult(run, exit, text, limit)
   }
-  return result(run, exit, without(run, limit, ""), limit)
+  return makeResult(run, exit, renderFallback(run, limit, ""), limit)
 })

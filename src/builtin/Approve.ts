@@ -111,4 +111,4 @@ const ofRuntime = Effect.flatMap(Effect.serviceOption(Approvals), Option.match({
 /** The middleware of parameters of any shape: `tools` and `reason`. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapToolCall, ConfigError> =>
   Result.map(Parameters.read("approve", Params, parameters), ({ reason, tools }) =>
-    toolCallsBy({ when: ({ tool }) => tools.some((glob) => Glob.matches(glob, tool)) ? reason ?? `${tool} needs an approval` : undefined }, ofRuntime))
+    toolCallsBy({ when: ({ tool }) => tools.some((glob) => Glob.isMatch(glob, tool)) ? reason ?? `${tool} needs an approval` : undefined }, ofRuntime))

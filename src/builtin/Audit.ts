@@ -84,7 +84,7 @@ const oneLine = (text: string): string => Redaction.redactStart(text, longest).r
 /** Fields that both entries of a call share. */
 type Call = Pick<Entry, "kind" | "id" | "sessionId" | "turnId" | "input">
 
-const around = <A, E, R, R2>(
+const auditCall = <A, E, R, R2>(
   write: (entry: Entry) => Effect.Effect<unknown, unknown, R2>,
   call: Call,
   name: string,
@@ -92,16 +92,16 @@ const around = <A, E, R, R2>(
   nameOf: (value: A) => string
 ): Effect.Effect<A, E, R | R2> => {
   // An entry that cannot be written is a defect of the middleware, which is closed.
-  const entry = (more: Pick<Entry, "phase" | "name" | "status" | "error">) =>
+  const writeEntry = (more: Pick<Entry, "phase" | "name" | "status" | "error">) =>
     Effect.flatMap(Clock.currentTimeMillis, (at) => Effect.orDie(write({ ...call, ...more, at })))
   return Effect.andThen(
-    entry({ phase: "begin", name }),
+    writeEntry({ phase: "begin", name }),
     Effect.onExit(run, (exit) =>
       Exit.isSuccess(exit)
-        ? entry({ phase: "end", name: nameOf(exit.value), status: "ok" })
+        ? writeEntry({ phase: "end", name: nameOf(exit.value), status: "ok" })
         : Exit.hasInterrupts(exit)
-        ? entry({ phase: "end", name, status: "interrupted" })
-        : entry({ phase: "end", name, status: "failed", error: oneLine(Faults.describe(Exit.isFailure(exit) ? exit.cause : undefined)) }))
+        ? writeEntry({ phase: "end", name, status: "interrupted" })
+        : writeEntry({ phase: "end", name, status: "failed", error: oneLine(Faults.describeError(Exit.isFailure(exit) ? exit.cause : undefined)) }))
   )
 }
 
@@ -112,7 +112,7 @@ export const make = <R = never>({ write }: Options<R>): Middleware.LifecycleMidd
     name: "Audit",
     onFailure: "closed",
     wrapModelCall: (next, { sessionId, turnId }) => (params) =>
-      around(
+      auditCall(
         write,
         { kind: "model_call", id: `${turnId}:${++calls}`, sessionId, turnId, input: `${params.call.messages.length} messages` },
         "model",
@@ -120,7 +120,7 @@ export const make = <R = never>({ write }: Options<R>): Middleware.LifecycleMidd
         ({ route }) => route.model
       ),
     wrapToolCall: (next, { sessionId, toolCallId, toolName, turnId }) => (args) =>
-      around(
+      auditCall(
         write,
         { kind: "tool_call", id: toolCallId, sessionId, turnId, input: oneLine(Json.toText(Redaction.redactValue(args))) },
         toolName,

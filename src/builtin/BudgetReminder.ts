@@ -36,28 +36,28 @@ const Options = Schema.Struct({
 /** See the table above. */
 export type Options = typeof Options.Type
 
-const iterationHint = (left: number): string =>
+const renderIterationHint = (left: number): string =>
   left <= 1
     ? "This is your last iteration: give your final answer now, without calling tools."
     : left <= 3
     ? `Only ${left} iterations are left: stop exploring, finish what is half done and give your answer.`
     : `${left} iterations are left.`
 
-const tokenHint = (left: number, desired: number): string =>
+const renderTokenHint = (left: number, desired: number): string =>
   left < desired * 3
     ? `Only ${left} tokens are left: come to an end now.`
     : `${left} tokens are left.`
 
-const build = ({ desiredMaxTokens = 16_384, maxContextTokens }: Options): Middleware.LifecycleMiddleware =>
+const buildMiddleware = ({ desiredMaxTokens = 16_384, maxContextTokens }: Options): Middleware.LifecycleMiddleware =>
   Middleware.lifecycle({
     name: "BudgetReminder",
     beforeModel: ({ currentIteration, maxIterations, messages, promptMessages, tokensLeft }) => {
       if (!messages.some(({ role }) => role === "assistant")) return Middleware.noChanges
-      const inWindow = maxContextTokens === undefined ? [] : [Math.max(0, maxContextTokens - CallTokens.tokensOf({ messages }))]
+      const inWindow = maxContextTokens === undefined ? [] : [Math.max(0, maxContextTokens - CallTokens.estimateTokens({ messages }))]
       const tokens = [...inWindow, ...(tokensLeft === undefined ? [] : [tokensLeft])]
       const text = [
-        iterationHint(maxIterations - currentIteration),
-        ...(tokens.length === 0 ? [] : [tokenHint(Math.min(...tokens), desiredMaxTokens)])
+        renderIterationHint(maxIterations - currentIteration),
+        ...(tokens.length === 0 ? [] : [renderTokenHint(Math.min(...tokens), desiredMaxTokens)])
       ].join(" ")
       const hint = Prompt.userMessage({ content: [Prompt.textPart({ text: `<budget>${text}</budget>` })] })
       return Middleware.withModifications({ promptMessages: [...promptMessages, hint] })
@@ -66,7 +66,7 @@ const build = ({ desiredMaxTokens = 16_384, maxContextTokens }: Options): Middle
 
 /** The middleware of parameters of any shape. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
-  Result.map(Parameters.read("budget-reminder", Options, parameters), build)
+  Result.map(Parameters.read("budget-reminder", Options, parameters), buildMiddleware)
 
 /** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

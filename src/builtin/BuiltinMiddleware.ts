@@ -79,7 +79,7 @@ export interface Entry {
 }
 
 /** An entry that was made, and its place in the file. */
-export interface Made {
+export interface MadeMiddleware {
   readonly middleware: Middleware.Contained
   readonly source: string
 }
@@ -91,15 +91,15 @@ export const find = (name: string): Definition | undefined => {
 }
 
 /** The bundled name that a wrong one most likely stands for; a path of the lifecycle document is compared by its last part too. */
-export const nearest = (name: string): string | undefined => {
+export const findNearest = (name: string): string | undefined => {
   const known = [...names, ...Object.keys(aliases)]
   const last = name.slice(name.lastIndexOf(":") + 1)
   const alias = Object.keys(aliases).find((path) => path.endsWith(`:${last}`))
-  return alias ?? Similarity.nearest(name, known)
+  return alias ?? Similarity.findNearest(name, known)
 }
 
-const unknown = (path: string, name: string): ConfigError => {
-  const meant = nearest(name)
+const makeUnknownError = (path: string, name: string): ConfigError => {
+  const meant = findNearest(name)
   return new ConfigError({
     path,
     message: `${path}: there is no middleware ${JSON.stringify(name)}${meant === undefined ? "" : `; did you mean ${meant}?`} ` +
@@ -108,12 +108,12 @@ const unknown = (path: string, name: string): ConfigError => {
 }
 
 /** Makes bundled middleware of entries, in their order; the first entry that is wrong is the failure, with its path. */
-export const read = (entries: ReadonlyArray<Entry>): Result.Result<ReadonlyArray<Made>, ConfigError> => {
-  const made: Array<Made> = []
+export const read = (entries: ReadonlyArray<Entry>): Result.Result<ReadonlyArray<MadeMiddleware>, ConfigError> => {
+  const made: Array<MadeMiddleware> = []
   for (const [index, { import: name, params }] of entries.entries()) {
     const source = `middlewares[${index}]`
     const definition = find(name)
-    if (definition === undefined) return Result.fail(unknown(`${source}.import`, name))
+    if (definition === undefined) return Result.fail(makeUnknownError(`${source}.import`, name))
     const result = definition.fromUnknown(params)
     if (Result.isFailure(result)) {
       const { message } = result.failure

@@ -82,36 +82,36 @@ const Options = Schema.Struct({
 /** See the table above. */
 export type Options = typeof Options.Type
 
-const wrong = (name: string, message: string) => Result.fail(new ConfigError({ path: `${id}.${name}`, message: `${id}.${name}: ${message}` }))
+const failParameter = (name: string, message: string) => Result.fail(new ConfigError({ path: `${id}.${name}`, message: `${id}.${name}: ${message}` }))
 
-const text = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+const readText = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
 /** A key of the nested form in either spelling, else that of the flat form. */
-const summaryModelOf = (options: Options): Result.Result<SummaryModel | undefined, ConfigError> => {
+const readSummaryModel = (options: Options): Result.Result<SummaryModel | undefined, ConfigError> => {
   const config = options.summaryLlmConfig ?? {}
   const unknown = Object.keys(config).find((key) => !["model", "base_url", "baseUrl", "api_key", "apiKey", "api_type", "apiType"].includes(key))
-  if (unknown !== undefined) return wrong("summaryLlmConfig", `unknown key ${unknown}: it takes model, base_url, api_key and api_type`)
-  const model = text(config["model"]) ?? text(options.summaryModel)
-  const baseUrl = text(config["base_url"] ?? config["baseUrl"]) ?? text(options.summaryBaseUrl)
+  if (unknown !== undefined) return failParameter("summaryLlmConfig", `unknown key ${unknown}: it takes model, base_url, api_key and api_type`)
+  const model = readText(config["model"]) ?? readText(options.summaryModel)
+  const baseUrl = readText(config["base_url"] ?? config["baseUrl"]) ?? readText(options.summaryBaseUrl)
   const given: unknown = config["api_key"] ?? config["apiKey"] ?? options.summaryApiKey
-  const apiKey = Redacted.isRedacted(given) ? text(Redacted.value(given)) : text(given)
-  const apiType = text(config["api_type"] ?? config["apiType"]) ?? text(options.summaryApiType)
+  const apiKey = Redacted.isRedacted(given) ? readText(Redacted.value(given)) : readText(given)
+  const apiType = readText(config["api_type"] ?? config["apiType"]) ?? readText(options.summaryApiType)
   if (options.summaryLlmConfig === undefined && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined)) return Result.succeed(undefined)
   if (options.summaryLlmConfig === null && [model, baseUrl, apiKey, apiType].every(Predicate.isUndefined)) return Result.succeed(undefined)
   const missing = [model === undefined ? "model" : "", baseUrl === undefined ? "base_url" : "", apiKey === undefined ? "api_key" : ""].filter((name) => name !== "")
   if (model === undefined || baseUrl === undefined || apiKey === undefined) {
-    return wrong("summaryLlmConfig", `${missing.join(", ")} missing: nothing is inherited, so give model, base_url and api_key`)
+    return failParameter("summaryLlmConfig", `${missing.join(", ")} missing: nothing is inherited, so give model, base_url and api_key`)
   }
   const apiMode = apiTypes[apiType ?? "openai_chat_completion"]
   return apiMode === undefined
-    ? wrong("summaryLlmConfig", `unknown api_type: use one of ${Object.keys(apiTypes).join(", ")}`)
+    ? failParameter("summaryLlmConfig", `unknown api_type: use one of ${Object.keys(apiTypes).join(", ")}`)
     : Result.succeed({ model, baseUrl, apiKey: Redacted.make(apiKey), apiMode })
 }
 
 /** Sessions whose last answer is remembered. */
 const maxSessions = 1_000
 
-const build = (options: Options, summaryModel: SummaryModel | undefined): Middleware.LifecycleMiddleware => {
+const buildMiddleware = (options: Options, summaryModel: SummaryModel | undefined): Middleware.LifecycleMiddleware => {
   const { autoCompact = true, emergencyCompactEnabled = true, gapThresholdMinutes = 5, threshold = 0.75, trigger = "token_threshold" } = options
   const { compactPromptPath, keepIterations = 3, keepUserRounds = 0 } = options
   const answeredAt = new Map<SessionId, number>()
@@ -138,7 +138,7 @@ const build = (options: Options, summaryModel: SummaryModel | undefined): Middle
   const isFull = Effect.fnUntraced(function*(input: Middleware.BeforeModelInput) {
     const window = plan.window ?? (yield* input.contextWindow)
     // The conversation is looked at before the first answer alone.
-    return window !== undefined && (input.promptTokens ?? Split.tokensOfAll(input.messages)) / window >= threshold
+    return window !== undefined && (input.promptTokens ?? Split.estimateTotalTokens(input.messages)) / window >= threshold
   })
 
   const isOld = ({ run }: Middleware.BeforeModelInput) =>
@@ -175,9 +175,9 @@ export const fromUnknown = (parameters: unknown): Result.Result<Middleware.Lifec
     if (Object.values(options).every((value) => value === undefined)) {
       return Result.fail(new ConfigError({ path: id, message: `${id}: give at least one parameter, such as max_context_tokens or threshold` }))
     }
-    if (keepUserRounds > 0 && keepIterations !== 3) return wrong("keepUserRounds", "not together with keep_iterations: remove one of them")
-    if (saveHistory === false) return wrong("saveHistory", "the stored session always keeps what is left out: remove it")
-    return Result.map(summaryModelOf(options), (summaryModel) => build(options, summaryModel))
+    if (keepUserRounds > 0 && keepIterations !== 3) return failParameter("keepUserRounds", "not together with keep_iterations: remove one of them")
+    if (saveHistory === false) return failParameter("saveHistory", "the stored session always keeps what is left out: remove it")
+    return Result.map(readSummaryModel(options), (summaryModel) => buildMiddleware(options, summaryModel))
   })
 
 /** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */

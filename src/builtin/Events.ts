@@ -24,7 +24,7 @@ import * as Redaction from "../domain/Redaction.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as Middleware from "../middleware/Middleware.ts"
 
-interface OfRun {
+interface RunEventFields {
   /** Milliseconds since 1970. */
   readonly timestamp: number
   /** The session. */
@@ -34,11 +34,11 @@ interface OfRun {
 
 /** An event; field names are those of the wire. */
 export type Event =
-  | OfRun & { readonly type: "RUN_STARTED"; readonly root_run_id: string; readonly agent: string }
-  | OfRun & { readonly type: "RUN_FINISHED"; readonly result: string }
-  | OfRun & { readonly type: "RUN_ERROR"; readonly message: string; readonly code: string }
-  | OfRun & { readonly type: "USAGE_UPDATE"; readonly usage: Readonly<Record<string, number>> }
-  | OfRun & { readonly type: "TOOL_CALL_RESULT"; readonly tool_call_id: string; readonly content: string }
+  | RunEventFields & { readonly type: "RUN_STARTED"; readonly root_run_id: string; readonly agent: string }
+  | RunEventFields & { readonly type: "RUN_FINISHED"; readonly result: string }
+  | RunEventFields & { readonly type: "RUN_ERROR"; readonly message: string; readonly code: string }
+  | RunEventFields & { readonly type: "USAGE_UPDATE"; readonly usage: Readonly<Record<string, number>> }
+  | RunEventFields & { readonly type: "TOOL_CALL_RESULT"; readonly tool_call_id: string; readonly content: string }
 
 /** Options of {@link make}. */
 export interface Options<R> {
@@ -49,7 +49,7 @@ export interface Options<R> {
 const isError = (stopReason: string): boolean => stopReason === "ERROR_OCCURRED" || stopReason === "CONTEXT_TOKEN_LIMIT"
 
 /** The text of a JSON value; undefined where it is none. */
-const json = (value: unknown): string | undefined => {
+const toJsonText = (value: unknown): string | undefined => {
   try {
     return JSON.stringify(value)
   } catch {
@@ -59,22 +59,22 @@ const json = (value: unknown): string | undefined => {
 
 /** Makes the middleware. */
 export const make = <R = never>({ emit }: Options<R>): Middleware.LifecycleMiddleware<never, never, R> => {
-  const ofRun = ({ sessionId, turnId }: Middleware.RunFacts): Effect.Effect<OfRun> =>
+  const describeRun = ({ sessionId, turnId }: Middleware.RunFacts): Effect.Effect<RunEventFields> =>
     Effect.map(Clock.currentTimeMillis, (timestamp) => ({ timestamp, thread_id: sessionId, run_id: turnId }))
   return Middleware.lifecycle<never, never, R>({
     name: "Events",
-    beforeAgent: ({ run }) => Effect.flatMap(ofRun(run), (common) =>
+    beforeAgent: ({ run }) => Effect.flatMap(describeRun(run), (common) =>
       emit({ type: "RUN_STARTED", ...common, root_run_id: run.isChild ? run.taskId : run.turnId, agent: run.platform })),
-    afterAgent: ({ agentResponse, run, stopReason }) => Effect.flatMap(ofRun(run), (common) => {
+    afterAgent: ({ agentResponse, run, stopReason }) => Effect.flatMap(describeRun(run), (common) => {
       const text = Redaction.redactText(agentResponse)
       return emit(isError(stopReason)
         ? { type: "RUN_ERROR", ...common, message: text, code: stopReason }
         : { type: "RUN_FINISHED", ...common, result: text })
     }),
-    afterModel: ({ modelResponse, run }) => Effect.flatMap(ofRun(run), (common) =>
+    afterModel: ({ modelResponse, run }) => Effect.flatMap(describeRun(run), (common) =>
       emit({ type: "USAGE_UPDATE", ...common, usage: Usage.toWire(Usage.fromResponse(modelResponse.usage)) })),
-    afterTool: ({ run, toolCallId, toolOutput }) => Effect.flatMap(ofRun(run), (common) => {
-      const content = json(Redaction.redactValue(toolOutput))
+    afterTool: ({ run, toolCallId, toolOutput }) => Effect.flatMap(describeRun(run), (common) => {
+      const content = toJsonText(Redaction.redactValue(toolOutput))
       return content === undefined ? Effect.void : emit({ type: "TOOL_CALL_RESULT", ...common, tool_call_id: toolCallId, content })
     })
   })

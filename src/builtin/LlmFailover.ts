@@ -53,7 +53,7 @@ import * as Trigger from "./failover/Trigger.ts"
 /** Options of {@link make}. */
 export type { BreakerOptions, FallbackProvider, Options, TriggerOptions } from "./failover/Options.ts"
 
-const allSkipped = (): AiError.AiError =>
+const makeSkippedError = (): AiError.AiError =>
   AiError.make({
     module: "LlmFailover",
     method: "wrapModelCall",
@@ -64,10 +64,10 @@ const allSkipped = (): AiError.AiError =>
   })
 
 /** The typed failure of a cause, unless the cause is an interruption or a defect. */
-const failureOf = <E>(cause: Cause.Cause<E>): Cause.Fail<E> | undefined =>
+const findFailure = <E>(cause: Cause.Cause<E>): Cause.Fail<E> | undefined =>
   Cause.hasInterrupts(cause) ? undefined : cause.reasons.find(Cause.isFailReason)
 
-const nameOf = (route: Route | undefined): string =>
+const describeRoute = (route: Route | undefined): string =>
   route === undefined ? "the primary provider" : `${route.provider} (${route.model})`
 
 /** Failures of this middleware itself, besides those from below. */
@@ -76,8 +76,8 @@ type OwnFailure = AiError.AiError | Breakers.Rejected
 /** Part of a wrapper's `next` that is used here. */
 type Ask<E, R> = (params: Middleware.ModelCallParams) => Effect.Effect<Middleware.ModelAnswer, E, R>
 
-const tell = (context: Middleware.CallContext, from: string, to: string, error: unknown): Effect.Effect<void> => {
-  const reason = error instanceof Breakers.Rejected ? "it failed too often" : Faults.describe(error)
+const notifyFallback = (context: Middleware.CallContext, from: string, to: string, error: unknown): Effect.Effect<void> => {
+  const reason = error instanceof Breakers.Rejected ? "it failed too often" : Faults.describeError(error)
   const message = Redaction.redactText(`${from} does not answer (${reason}): the answer comes from ${to}`)
   return context.notify === undefined
     ? Effect.logInfo(message)
@@ -85,27 +85,27 @@ const tell = (context: Middleware.CallContext, from: string, to: string, error: 
 }
 
 /** Tells which route is left for which, where both are known. */
-const moved = (
+const notifyRouteChange = (
   context: Middleware.CallContext,
   from: Pick<Route, "provider" | "model"> | undefined,
   to: Pick<Route, "provider" | "model"> | undefined
 ): Effect.Effect<void> => {
   if (context.notify === undefined || from === undefined || to === undefined) return Effect.void
-  const place = ({ model, provider }: Pick<Route, "provider" | "model">) => ({ provider, model })
-  return context.notify([{ _tag: "RouteChanged", from: place(from), to: place(to), reason: "llm_failover" }])
+  const toPlace = ({ model, provider }: Pick<Route, "provider" | "model">) => ({ provider, model })
+  return context.notify([{ _tag: "RouteChanged", from: toPlace(from), to: toPlace(to), reason: "llm_failover" }])
 }
 
-const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middleware.WrapModelCall => {
-  const matches = (error: unknown): boolean => Trigger.matches(trigger, error)
+const buildMiddleware = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middleware.WrapModelCall => {
+  const isMatch = (error: unknown): boolean => Trigger.matches(trigger, error)
   const breaker = limits === undefined ? undefined : Breakers.make({
     failures: limits.failureThreshold,
     openFor: `${limits.recoverySeconds} seconds`
   })
 
-  const judge = <E>(exit: Exit.Exit<unknown, E>): Breakers.Verdict => {
+  const judgeExit = <E>(exit: Exit.Exit<unknown, E>): Breakers.Verdict => {
     if (Exit.isSuccess(exit)) return "success"
-    const failure = failureOf(exit.cause)
-    return failure !== undefined && matches(failure.error) ? "failure" : "ignored"
+    const failure = findFailure(exit.cause)
+    return failure !== undefined && isMatch(failure.error) ? "failure" : "ignored"
   }
 
   /** Asks the fallbacks from `index` on, after `from` has failed with `cause`. */
@@ -122,39 +122,39 @@ const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middl
     }
   ): Effect.Effect<Middleware.ModelAnswer, E | OwnFailure, R> => {
     const { cause, from, index, primary, route } = failed
-    const failure = failureOf(cause)
+    const failure = findFailure(cause)
     const fallback = fallbacks[index]
     if (failure === undefined || fallback === undefined) return Effect.failCause(cause)
-    const next = FallbackRoute.params(fallback, primary, params)
+    const next = FallbackRoute.makeParams(fallback, primary, params)
     const nextRoute = Result.isSuccess(next) ? next.success.route : route
-    return tell(context, from, fallback.name, failure.error).pipe(
+    return notifyFallback(context, from, fallback.name, failure.error).pipe(
       Effect.andThen(Effect.fromResult(next)),
-      Effect.tap(() => moved(context, route, nextRoute)),
+      Effect.tap(() => notifyRouteChange(context, route, nextRoute)),
       Effect.flatMap(ask),
       Effect.catchCause((cause) => fallBack(ask, context, params, { from: fallback.name, route: nextRoute, index: index + 1, primary, cause }))
     )
   }
 
-  const call = <E, R>(ask: Ask<E, R>, context: Middleware.CallContext, params: Middleware.ModelCallParams) => {
+  const callWithFallbacks = <E, R>(ask: Ask<E, R>, context: Middleware.CallContext, params: Middleware.ModelCallParams) => {
     const primary: Effect.Effect<Middleware.ModelAnswer, E | Breakers.Rejected, R> = breaker === undefined
       ? ask(params)
-      : breaker.guard("primary", ask(params), judge)
+      : breaker.guard("primary", ask(params), judgeExit)
     return Effect.catchCause(primary, (cause) =>
       Effect.gen(function*() {
-        const failure = failureOf(cause)
+        const failure = findFailure(cause)
         if (failure === undefined) return yield* Effect.failCause(cause)
         const isSkipped = failure.error instanceof Breakers.Rejected
-        if (!isSkipped && !matches(failure.error)) return yield* Effect.failCause(cause)
+        if (!isSkipped && !isMatch(failure.error)) return yield* Effect.failCause(cause)
         const route = params.route ?? (context.primary === undefined ? undefined : yield* context.primary)
-        return yield* fallBack(ask, context, params, { from: nameOf(route), route, index: 0, primary: route, cause })
+        return yield* fallBack(ask, context, params, { from: describeRoute(route), route, index: 0, primary: route, cause })
       }))
   }
 
   return Middleware.wrapModelCall({
     name: "LlmFailover",
     wrap: <E, R>(next: Ask<E, R>, context: Middleware.CallContext) => (params: Middleware.ModelCallParams) =>
-      call(next, context, params).pipe(
-        Effect.mapError((error) => error instanceof Breakers.Rejected ? allSkipped() : error),
+      callWithFallbacks(next, context, params).pipe(
+        Effect.mapError((error) => error instanceof Breakers.Rejected ? makeSkippedError() : error),
         // Every model call can fail with an AiError, whatever else `E` holds.
         (answer) => answer as Effect.Effect<Middleware.ModelAnswer, E, R>
       )
@@ -163,7 +163,7 @@ const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middl
 
 /** The middleware of options that came from a file: a wrong one is a line that names it. */
 export const fromUnknown = (options: unknown): Result.Result<Middleware.WrapModelCall, ConfigError> =>
-  Result.map(Options.read(options), build)
+  Result.map(Options.read(options), buildMiddleware)
 
 /** Makes the failover middleware; throws where the options are wrong. */
 export const make = (options: Options.Options): Middleware.WrapModelCall => Result.getOrThrow(fromUnknown(options))

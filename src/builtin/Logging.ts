@@ -53,25 +53,25 @@ const Options = Schema.Struct({
 export type Options = typeof Options.Type
 
 /** A value in one line of at most `chars` characters, without secrets; a mark says that it was cut. */
-const preview = (value: unknown, chars: number): string => {
+const renderPreview = (value: unknown, chars: number): string => {
   const text = typeof value === "string" ? value : Json.toText(value)
   const shown = Redaction.redactStart(text, chars)
   return (text.length > chars ? `${shown}… [${text.length} characters]` : shown).replaceAll(/\s+/g, " ")
 }
 
-const textOf = (parts: ReadonlyArray<{ readonly type: string }>): string =>
+const joinText = (parts: ReadonlyArray<{ readonly type: string }>): string =>
   parts.flatMap((part) => "text" in part && part.type === "text" ? [String(part.text)] : []).join("")
 
-const build = ({ logModelCalls = false, messagePreviewChars = 120, modelLogger, toolLogger, toolPreviewChars = 500 }: Options) => {
+const buildMiddleware = ({ logModelCalls = false, messagePreviewChars = 120, modelLogger, toolLogger, toolPreviewChars = 500 }: Options) => {
   const isDefault = (modelLogger ?? toolLogger) === undefined || (modelLogger === null && toolLogger === null)
   const modelName = modelLogger ?? (isDefault ? "hermes.model" : undefined)
   const toolName = toolLogger ?? (isDefault ? "hermes.tool" : undefined)
   // Whoever adds this middleware asks for its lines, whatever the level of the program is.
-  const to = (logger: string) => (line: string) =>
+  const makeLogger = (logger: string) => (line: string) =>
     Effect.logInfo(line).pipe(Effect.annotateLogs({ logger }), Effect.provideService(References.MinimumLogLevel, "Info"))
-  const model = modelName === undefined ? undefined : to(modelName)
-  const tool = toolName === undefined ? undefined : to(toolName)
-  const around = model ?? (logModelCalls ? to("hermes.model") : undefined)
+  const model = modelName === undefined ? undefined : makeLogger(modelName)
+  const tool = toolName === undefined ? undefined : makeLogger(toolName)
+  const around = model ?? (logModelCalls ? makeLogger("hermes.model") : undefined)
   return Middleware.lifecycle({
     name: "Logging",
     ...(model === undefined ? {} : {
@@ -80,15 +80,15 @@ const build = ({ logModelCalls = false, messagePreviewChars = 120, modelLogger, 
         model([
           `answer in ${run.sessionId}: ${text.length} characters, ${toolCalls.length} tool calls` +
           `${toolCalls.length > 1 ? " in parallel" : ""} [${toolCalls.map(({ name }) => name).join(", ")}], history of ${messages.length} messages`,
-          ...messages.slice(-3).map((message) => `${message.role}: ${preview(Conversation.text(message), messagePreviewChars)}`)
+          ...messages.slice(-3).map((message) => `${message.role}: ${renderPreview(Conversation.readText(message), messagePreviewChars)}`)
         ].join("; "))
     }),
     ...(tool === undefined ? {} : {
       beforeTool: ({ parallelExecutionId, toolCallId, toolName }) => tool(`tool ${toolName} begins: ${toolCallId} of ${parallelExecutionId}`),
       afterTool: ({ isError, llmToolOutput, toolInput, toolName, toolOutput }) =>
-        tool(`tool ${toolName} ${isError ? "failed" : "ended"}: input ${preview(toolInput, toolPreviewChars)}; ` +
-          `output ${preview(toolOutput, toolPreviewChars)}` +
-          (llmToolOutput === undefined ? "" : `; for the model ${preview(llmToolOutput, toolPreviewChars)}`))
+        tool(`tool ${toolName} ${isError ? "failed" : "ended"}: input ${renderPreview(toolInput, toolPreviewChars)}; ` +
+          `output ${renderPreview(toolOutput, toolPreviewChars)}` +
+          (llmToolOutput === undefined ? "" : `; for the model ${renderPreview(llmToolOutput, toolPreviewChars)}`))
     }),
     ...(around === undefined ? {} : {
       wrapModelCall: (next) => (params) =>
@@ -97,10 +97,10 @@ const build = ({ logModelCalls = false, messagePreviewChars = 120, modelLogger, 
             ? next(params, { onPart: (parts) => Effect.as(Effect.logDebug(`${parts.length} pieces: ${parts.map(({ type }) => type).join(", ")}`), parts) })
             : next(params)),
           Effect.tap(({ response }) => {
-            const text = textOf(response.parts)
-            return around(text === "" ? "no text in the answer" : `answer: ${preview(text, messagePreviewChars)}`)
+            const text = joinText(response.parts)
+            return around(text === "" ? "no text in the answer" : `answer: ${renderPreview(text, messagePreviewChars)}`)
           }),
-          Effect.tapError((error) => around(`model call failed: ${preview(Faults.describe(error), messagePreviewChars)}`))
+          Effect.tapError((error) => around(`model call failed: ${renderPreview(Faults.describeError(error), messagePreviewChars)}`))
         )
     })
   })
@@ -108,7 +108,7 @@ const build = ({ logModelCalls = false, messagePreviewChars = 120, modelLogger, 
 
 /** The middleware of parameters of any shape. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
-  Result.map(Parameters.read("logging", Options, parameters), build)
+  Result.map(Parameters.read("logging", Options, parameters), buildMiddleware)
 
 /** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

@@ -71,7 +71,7 @@ interface Bounds {
   readonly tailChars: number
 }
 
-const boundsOf = ({ headChars, headLines = 50, maxOutputChars = 10_000, tailChars, tailLines = 30 }: Options): Bounds => {
+const resolveBounds = ({ headChars, headLines = 50, maxOutputChars = 10_000, tailChars, tailLines = 30 }: Options): Bounds => {
   const half = Math.floor(maxOutputChars / 2)
   return {
     maxOutputChars,
@@ -83,37 +83,37 @@ const boundsOf = ({ headChars, headLines = 50, maxOutputChars = 10_000, tailChar
 }
 
 /** Lines with their ends. */
-const linesOf = (text: string): ReadonlyArray<string> => text.match(/[^\n\v\f\r\u0085\u2028\u2029]*(?:\r\n|[\n\v\f\r\u0085\u2028\u2029])|[^\n\v\f\r\u0085\u2028\u2029]+$/g) ?? []
+const splitLines = (text: string): ReadonlyArray<string> => text.match(/[^\n\v\f\r\u0085\u2028\u2029]*(?:\r\n|[\n\v\f\r\u0085\u2028\u2029])|[^\n\v\f\r\u0085\u2028\u2029]+$/g) ?? []
 
-const gap = (count: number, unit: string): string => `\n... [${count} ${unit} omitted] ...\n`
+const renderGap = (count: number, unit: string): string => `\n... [${count} ${unit} omitted] ...\n`
 
-const byLines = (text: string, { headLines, tailLines }: Bounds): string | undefined => {
+const cutByLines = (text: string, { headLines, tailLines }: Bounds): string | undefined => {
   if (headLines + tailLines === 0) return undefined
-  const lines = linesOf(text)
+  const lines = splitLines(text)
   const omitted = lines.length - headLines - tailLines
   if (omitted <= 0) return text
-  return lines.slice(0, headLines).join("") + gap(omitted, "lines") + lines.slice(lines.length - tailLines).join("")
+  return lines.slice(0, headLines).join("") + renderGap(omitted, "lines") + lines.slice(lines.length - tailLines).join("")
 }
 
-const byChars = (text: string, head: number, tail: number): string | undefined => {
+const cutByChars = (text: string, head: number, tail: number): string | undefined => {
   if (head + tail === 0) return undefined
   if (text.length <= head + tail) return text
-  const start = TextCut.head(text, head)
-  const end = tail === 0 ? "" : TextCut.tail(text, tail)
-  return start + gap(text.length - start.length - end.length, "characters") + end
+  const start = TextCut.takeHead(text, head)
+  const end = tail === 0 ? "" : TextCut.takeTail(text, tail)
+  return start + renderGap(text.length - start.length - end.length, "characters") + end
 }
 
 /** Cuts a text: the longest of what is kept by lines and by characters that is within the bound, else the shortest. */
-const cut = (text: string, bounds: Bounds): string => {
+const cutText = (text: string, bounds: Bounds): string => {
   const { headChars, headLines, maxOutputChars, tailChars, tailLines } = bounds
-  const candidates = [byLines(text, bounds), byChars(text, headChars, tailChars)].flatMap((one) => one === undefined || one.length >= text.length ? [] : [one])
+  const candidates = [cutByLines(text, bounds), cutByChars(text, headChars, tailChars)].flatMap((one) => one === undefined || one.length >= text.length ? [] : [one])
   const within = candidates.filter(({ length }) => length < maxOutputChars)
   if (within.length > 0) return within.reduce((a, b) => b.length > a.length ? b : a)
   const shortest = candidates.reduce<string | undefined>((a, b) => a === undefined || b.length < a.length ? b : a, undefined)
   // The separator may go beyond the bound; a line that is too long may not.
   if (shortest !== undefined && shortest.length <= maxOutputChars + 100) return shortest
   const heads = headLines + tailLines + headChars + tailChars === 0 || headLines + headChars > 0
-  return TextCut.middle(text, maxOutputChars, heads ? 0.6 : 0)
+  return TextCut.cutMiddle(text, maxOutputChars, heads ? 0.6 : 0)
 }
 
 const isPicture = (value: unknown): boolean =>
@@ -126,7 +126,7 @@ const hasPicture = (value: unknown): boolean => {
   return Predicate.isObject(value) && ["content", "result"].some((key) => isPicture(value[key]) || (Array.isArray(value[key]) && value[key].some(isPicture)))
 }
 
-const measured = (subject: unknown): string => {
+const renderSubject = (subject: unknown): string => {
   if (typeof subject === "string") return subject
   const shown = Predicate.isObject(subject) && !Array.isArray(subject)
     ? Object.fromEntries(Object.entries(subject).filter(([key]) => key !== "returnDisplay"))
@@ -138,15 +138,15 @@ const measured = (subject: unknown): string => {
   }
 }
 
-const safeName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_").slice(0, 80)
+const toSafeName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_").slice(0, 80)
 
 /** Writes the whole text; undefined where that does not work. */
-const save = (directory: string, tool: string, callId: string, text: string): Effect.Effect<string | undefined> =>
+const saveText = (directory: string, tool: string, callId: string, text: string): Effect.Effect<string | undefined> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const millis = yield* Clock.currentTimeMillis
-    const file = path.join(directory, `${safeName(tool)}_${safeName(callId.slice(-8))}_${millis}_${yield* Ids.hex(6)}.txt`)
+    const file = path.join(directory, `${toSafeName(tool)}_${toSafeName(callId.slice(-8))}_${millis}_${yield* Ids.makeHex(6)}.txt`)
     yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
     yield* fs.writeFileString(file, Redaction.redactText(text), { flag: "wx", mode: 0o600 })
     return file
@@ -155,7 +155,7 @@ const save = (directory: string, tool: string, callId: string, text: string): Ef
     Effect.provide(ChildProcesses.layerDefault())
   )
 
-const hint = (text: string, saved: { readonly wanted: boolean; readonly path: string | undefined }): string => {
+const renderHint = (text: string, saved: { readonly wanted: boolean; readonly path: string | undefined }): string => {
   const size = `${text.length.toLocaleString("en-US")} characters, about ${(text.split("\n").length).toLocaleString("en-US")} lines`
   const where = saved.path !== undefined
     ? ` The whole output is in ${saved.path}: read it with your file tool when you need the rest.`
@@ -165,8 +165,8 @@ const hint = (text: string, saved: { readonly wanted: boolean; readonly path: st
   return `\n\n[LongToolOutput: the output was truncated. In all: ${size}.${where}]`
 }
 
-const build = (options: Options): Middleware.LifecycleMiddleware => {
-  const bounds = boundsOf(options)
+const buildMiddleware = (options: Options): Middleware.LifecycleMiddleware => {
+  const bounds = resolveBounds(options)
   const bypass = new Set(["LoadSkill", ...options.bypassToolNames ?? []])
   const directory = options.tempDir === undefined ? "/tmp/nexau_tool_outputs" : options.tempDir
   return Middleware.lifecycle({
@@ -176,15 +176,15 @@ const build = (options: Options): Middleware.LifecycleMiddleware => {
       const isLlm = llmToolOutput !== undefined
       const subject = isLlm ? llmToolOutput : toolOutput
       if (hasPicture(subject)) return Middleware.noChanges
-      const whole = measured(subject)
+      const whole = renderSubject(subject)
       if (whole.length <= bounds.maxOutputChars) return Middleware.noChanges
       const object = Predicate.isObject(subject) && !Array.isArray(subject) ? subject : undefined
       const key = object === undefined ? undefined : ["content", "result"].find((name) => typeof object[name] === "string")
       const text = object === undefined || key === undefined ? whole : String(object[key])
-      return Effect.map(directory === null ? Effect.succeed(undefined) : save(directory, toolName, toolCallId, whole), (path) => {
+      return Effect.map(directory === null ? Effect.succeed(undefined) : saveText(directory, toolName, toolCallId, whole), (path) => {
         // Redacted before it is cut: a part of a secret is recognised by nothing.
         const safe = Redaction.redactText(text)
-        const short = (safe.length > bounds.maxOutputChars ? cut(safe, bounds) : safe) + hint(text, { wanted: directory !== null, path })
+        const short = (safe.length > bounds.maxOutputChars ? cutText(safe, bounds) : safe) + renderHint(text, { wanted: directory !== null, path })
         const made = object === undefined ? short : key === undefined ? { content: short } : { ...object, [key]: short }
         return isLlm ? Middleware.withModifications({ llmToolOutput: made }) : Middleware.withModifications({ toolOutput: made })
       })
@@ -195,8 +195,8 @@ const build = (options: Options): Middleware.LifecycleMiddleware => {
 /** The middleware of parameters of any shape. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.flatMap(Parameters.read("long-tool-output", Options, parameters), (options) => {
-    const { headChars, maxOutputChars, tailChars } = boundsOf(options)
-    return headChars + tailChars <= maxOutputChars ? Result.succeed(build(options)) : Result.fail(new ConfigError({
+    const { headChars, maxOutputChars, tailChars } = resolveBounds(options)
+    return headChars + tailChars <= maxOutputChars ? Result.succeed(buildMiddleware(options)) : Result.fail(new ConfigError({
       path: "long-tool-output.headChars",
       message: `long-tool-output: head_chars and tail_chars are ${headChars + tailChars} together, more than max_output_chars (${maxOutputChars}): lower them`
     }))

@@ -39,7 +39,7 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import { Home } from "../config/Environment.ts"
-import { FolderTrust, untrusted } from "../config/FolderTrust.ts"
+import { FolderTrust, makeUntrustedError } from "../config/FolderTrust.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import * as Similarity from "../domain/Similarity.ts"
 import * as Faults from "../middleware/Faults.ts"
@@ -51,7 +51,7 @@ import * as BuiltinMiddleware from "./BuiltinMiddleware.ts"
 export type Entry = BuiltinMiddleware.Entry
 
 /** An entry that was made, and its place in the file. */
-export type Made = BuiltinMiddleware.Made
+export type Made = BuiltinMiddleware.MadeMiddleware
 
 /** An error about a part of an entry. */
 interface Mistake {
@@ -59,10 +59,10 @@ interface Mistake {
   readonly message: string
 }
 
-const mistake = (at: ReadonlyArray<string>, message: string): Mistake => ({ at, message })
+const makeMistake = (at: ReadonlyArray<string>, message: string): Mistake => ({ at, message })
 
 /** The module and the export that an import names. */
-interface Named {
+interface NamedExport {
   /** As it was written. */
   readonly text: string
   readonly module: string
@@ -73,15 +73,15 @@ const extensions = [".ts", ".mts", ".js", ".mjs", ".cjs"]
 
 const isFile = (module: string): boolean => /^(?:\.{1,2}[\\/]|[\\/]|~[\\/])/.test(module) || extensions.some((end) => module.endsWith(end))
 
-const parse = (text: string): Named | undefined => {
+const parse = (text: string): NamedExport | undefined => {
   const [, module = "", name = ""] = /^(.+?)(?:#|:)([A-Za-z_$][\w$]*)$/.exec(text) ?? []
   if (module !== "") return { text, module, name }
   return isFile(text) ? { text, module: text, name: "default" } : undefined
 }
 
-const unknown = (name: string): Mistake => {
-  const meant = BuiltinMiddleware.nearest(name)
-  return mistake(
+const makeUnknownMistake = (name: string): Mistake => {
+  const meant = BuiltinMiddleware.findNearest(name)
+  return makeMistake(
     ["import"],
     `there is no middleware ${JSON.stringify(name)}${meant === undefined ? "" : `; did you mean ${meant}?`} ` +
       `Bundled: ${BuiltinMiddleware.names.join(", ")}. Others are named as "./file.ts#export" or "package#export".`
@@ -91,17 +91,17 @@ const unknown = (name: string): Mistake => {
 type Needs = FileSystem.FileSystem | Path.Path | FolderTrust | Scope.Scope
 
 /** The file that a module is; fails where there is none. */
-const locate = Effect.fnUntraced(function*({ module, text }: Named, folder: string): Effect.fn.Return<string, Mistake, Needs> {
+const locateModule = Effect.fnUntraced(function*({ module, text }: NamedExport, folder: string): Effect.fn.Return<string, Mistake, Needs> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const isThere = (path: string) => Effect.orElseSucceed(Effect.map(fs.stat(path), ({ type }) => type === "File"), () => false)
   if (isFile(module)) {
-    if (/^~[\\/]/.test(module)) return yield* Effect.fail(mistake(["import"], "~ is not expanded: write the path out, or from the folder of this file"))
+    if (/^~[\\/]/.test(module)) return yield* Effect.fail(makeMistake(["import"], "~ is not expanded: write the path out, or from the folder of this file"))
     const path = paths.resolve(folder, module)
     if (yield* isThere(path)) return path
     const beside = yield* Effect.orElseSucceed(fs.readDirectory(paths.dirname(path)), () => [])
-    const meant = Similarity.nearest(paths.basename(path), beside)
-    return yield* Effect.fail(mistake(["import"], `there is no file ${path}${meant === undefined ? "" : `; did you mean ${meant}?`}`))
+    const meant = Similarity.findNearest(paths.basename(path), beside)
+    return yield* Effect.fail(makeMistake(["import"], `there is no file ${path}${meant === undefined ? "" : `; did you mean ${meant}?`}`))
   }
   const dotted = module.startsWith("@") ? module : module.replaceAll(".", "/")
   for (const end of extensions) {
@@ -109,10 +109,10 @@ const locate = Effect.fnUntraced(function*({ module, text }: Named, folder: stri
     if (yield* isThere(path)) return path
   }
   return yield* Effect.mapError(PluginModules.resolveFrom(folder, module), (error) => {
-    const why = Faults.describe(error)
-    if (!/Cannot find (?:package|module)/.test(why)) return mistake(["import"], `the package cannot be used: ${why}`)
-    const meant = BuiltinMiddleware.nearest(text)
-    return mistake(
+    const why = Faults.describeError(error)
+    if (!/Cannot find (?:package|module)/.test(why)) return makeMistake(["import"], `the package cannot be used: ${why}`)
+    const meant = BuiltinMiddleware.findNearest(text)
+    return makeMistake(
       ["import"],
       `there is no ${dotted}.ts (${extensions.slice(1).join(", ")}) in ${folder}, and no package "${module}"` +
         `${meant === undefined ? "" : `; did you mean ${meant}?`}`
@@ -121,45 +121,45 @@ const locate = Effect.fnUntraced(function*({ module, text }: Named, folder: stri
 })
 
 /** The export of a module, from a folder that is trusted. */
-const load = Effect.fnUntraced(function*(named: Named, folder: string): Effect.fn.Return<unknown, Mistake, Needs> {
+const loadExport = Effect.fnUntraced(function*(named: NamedExport, folder: string): Effect.fn.Return<unknown, Mistake, Needs> {
   const { name } = named
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const trust = yield* FolderTrust
-  const found = yield* locate(named, folder)
-  const path = yield* Effect.mapError(fs.realPath(found), (error) => mistake(["import"], error.message))
+  const found = yield* locateModule(named, folder)
+  const path = yield* Effect.mapError(fs.realPath(found), (error) => makeMistake(["import"], error.message))
   const at = paths.dirname(path)
   if (!(yield* trust.isTrusted(at))) {
-    return yield* Effect.fail(mistake(["import"], untrusted(path, yield* trust.projectOf(at)).message))
+    return yield* Effect.fail(makeMistake(["import"], makeUntrustedError(path, yield* trust.projectOf(at)).message))
   }
   yield* PluginModules.share(at)
   const exports = yield* Effect.mapError(PluginModules.importModule(path, 0), (error) =>
-    mistake(["import"], `${path} cannot be loaded: ${Faults.describe(error).split("\n")[0] ?? ""}`))
+    makeMistake(["import"], `${path} cannot be loaded: ${Faults.describeError(error).split("\n")[0] ?? ""}`))
   const members = Predicate.isObject(exports) ? exports : {}
   // Modules that were CommonJS have their exports below the default.
   const main: unknown = members["default"]
   const within = Predicate.isObjectOrArray(main) && Object.hasOwn(main, name) ? Reflect.get(main, name) : undefined
   const exported: unknown = members[name] ?? within
   if (exported !== undefined) return exported
-  const meant = Similarity.nearest(name, Object.keys(members))
-  return yield* Effect.fail(mistake(["import"], `${path} has no export ${name}${meant === undefined ? "" : `; did you mean ${meant}?`}`))
+  const meant = Similarity.findNearest(name, Object.keys(members))
+  return yield* Effect.fail(makeMistake(["import"], `${path} has no export ${name}${meant === undefined ? "" : `; did you mean ${meant}?`}`))
 })
 
 /** Place of a parameter in the file, by the name in its Schema. */
-const inFile = (params: MiddlewareDefinition.Params | undefined, [first, ...rest]: ReadonlyArray<string>): ReadonlyArray<string> =>
-  first === undefined ? [] : [Object.keys(params ?? {}).find((key) => MiddlewareDefinition.camel(key) === first) ?? first, ...rest]
+const findParameterPath = (params: MiddlewareDefinition.Params | undefined, [first, ...rest]: ReadonlyArray<string>): ReadonlyArray<string> =>
+  first === undefined ? [] : [Object.keys(params ?? {}).find((key) => MiddlewareDefinition.toCamelCase(key) === first) ?? first, ...rest]
 
-const problemOf = (params: MiddlewareDefinition.Params | undefined) => ({ message, path }: MiddlewareDefinition.Problem): Mistake =>
-  mistake(["params", ...inFile(params, path)], message)
+const toMistake = (params: MiddlewareDefinition.Params | undefined) => ({ message, path }: MiddlewareDefinition.Problem): Mistake =>
+  makeMistake(["params", ...findParameterPath(params, path)], message)
 
 /** Relative paths of parameters, from the folder of the file. */
-const withPaths = (params: MiddlewareDefinition.Params | undefined, folder: string, paths: Path.Path) =>
+const resolvePaths = (params: MiddlewareDefinition.Params | undefined, folder: string, paths: Path.Path) =>
   params === undefined ? undefined : Object.fromEntries(Object.entries(params).map(([key, value]) =>
     [key, typeof value === "string" && /(?:_path|_file|Path|File)$/.test(key) && !paths.isAbsolute(value) ? paths.resolve(folder, value) : value]))
 
 const makeOne = Effect.fnUntraced(function*(entry: Entry, folder: string): Effect.fn.Return<Made["middleware"], Mistake, Needs> {
   const paths = yield* Path.Path
-  const params = withPaths(entry.params, folder, paths)
+  const params = resolvePaths(entry.params, folder, paths)
   const bundled = BuiltinMiddleware.find(entry.import)
   if (bundled !== undefined) {
     const made = bundled.fromUnknown(params)
@@ -167,14 +167,14 @@ const makeOne = Effect.fnUntraced(function*(entry: Entry, folder: string): Effec
     const { message, path } = made.failure
     const [id, ...inside] = path.split(".")
     const text = message.startsWith(`${path}: `) ? message.slice(path.length + 2) : message
-    return yield* Effect.fail(id === bundled.id ? problemOf(params)({ path: inside, message: text }) : mistake(["params"], message))
+    return yield* Effect.fail(id === bundled.id ? toMistake(params)({ path: inside, message: text }) : makeMistake(["params"], message))
   }
   const named = parse(entry.import)
-  if (named === undefined) return yield* Effect.fail(unknown(entry.import))
-  const exported = yield* load(named, folder)
+  if (named === undefined) return yield* Effect.fail(makeUnknownMistake(entry.import))
+  const exported = yield* loadExport(named, folder)
   return yield* Effect.mapError(
     MiddlewareDefinition.fromExport(exported, named.name === "default" ? paths.basename(named.module) : named.name, params),
-    (problem) => problem.path.length === 0 ? mistake(["import"], `${entry.import}: ${problem.message}`) : problemOf(params)(problem)
+    (problem) => problem.path.length === 0 ? makeMistake(["import"], `${entry.import}: ${problem.message}`) : toMistake(params)(problem)
   )
 })
 
@@ -192,7 +192,7 @@ export const make = Effect.fnUntraced(function*(
     const { tree } = ConfigFile.expand(entry.params, { folder: file.folder })
     const params = Predicate.isObject(tree) && !Array.isArray(tree) ? tree : undefined
     const middleware = yield* makeOne({ import: entry.import, params }, file.folder).pipe(
-      Effect.catch((wrong) => Effect.flatMap(ConfigFile.error(file, [...at, index, ...wrong.at], wrong.message), Effect.fail))
+      Effect.catch((wrong) => Effect.flatMap(ConfigFile.makeError(file, [...at, index, ...wrong.at], wrong.message), Effect.fail))
     )
     made.push({ middleware, source: `${file.name === "config.yaml" ? "" : `${file.name}: `}${at.join(".")}[${index}]` })
   }
@@ -200,7 +200,7 @@ export const make = Effect.fnUntraced(function*(
 })
 
 /** Makes the middleware of `config.yaml`. */
-export const ofSettings = (entries: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Made>, ConfigError, Needs | Home> =>
+export const fromSettings = (entries: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Made>, ConfigError, Needs | Home> =>
   Effect.flatMap(Effect.all([Home, FileSystem.FileSystem]), ([home, fs]) =>
     make(entries, {
       name: "config.yaml",

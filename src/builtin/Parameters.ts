@@ -36,10 +36,10 @@ export const readCalls = <A extends { readonly calls?: string | undefined; reado
   given: unknown
 ): Result.Result<A, ConfigError> =>
   Result.flatMap(read(id, schema, given), (read) =>
-    read.tools === undefined || read.calls === "tool" ? Result.succeed(read) : Result.fail(wrong(id, "tools", "only for calls of tools: add calls: tool, or remove it")))
+    read.tools === undefined || read.calls === "tool" ? Result.succeed(read) : Result.fail(makeParameterError(id, "tools", "only for calls of tools: add calls: tool, or remove it")))
 
 /** The error of a parameter that does not go with the others. */
-export const wrong = (id: string, name: string, message: string): ConfigError =>
+export const makeParameterError = (id: string, name: string, message: string): ConfigError =>
   new ConfigError({ path: `${id}.${name}`, message: `${id}.${name}: ${message}` })
 
 /** A positive number of seconds. */

@@ -21,7 +21,7 @@
  *
  * export const mask = PiiRedaction.make({ kinds: ["email", "credit_card"], patterns: { customer: "C-[0-9]{6}" } })
  *
- * console.log(PiiRedaction.masked("write to ada@example.org", { kinds: ["email"] }))
+ * console.log(PiiRedaction.maskText("write to ada@example.org", { kinds: ["email"] }))
  * // => write to [EMAIL]
  * ```
  *
@@ -63,11 +63,11 @@ interface Rule {
   readonly counts?: (found: string) => boolean
 }
 
-const digits = (text: string): string => text.replaceAll(/\D/g, "")
+const extractDigits = (text: string): string => text.replaceAll(/\D/g, "")
 
 /** Check digit of numbers of cards (Luhn). */
 const isCard = (found: string): boolean => {
-  const number = digits(found)
+  const number = extractDigits(found)
   if (number.length < 13 || number.length > 19) return false
   let sum = 0
   for (let i = 0; i < number.length; i++) {
@@ -101,17 +101,17 @@ const rules: Readonly<Record<typeof Kind.Type, Rule>> = {
 const order: ReadonlyArray<typeof Kind.Type> = ["email", "iban", "credit_card", "ssn", "ip", "phone"]
 
 /** Compiles the rules of some parameters; throws where a pattern is no regular expression. */
-const rulesOf = ({ kinds = order, patterns = {} }: Options): ReadonlyArray<Rule> => [
+const compileRules = ({ kinds = order, patterns = {} }: Options): ReadonlyArray<Rule> => [
   ...Object.entries(patterns).map(([name, source]): Rule => ({ name: name.toUpperCase(), pattern: new RegExp(source, "gu") })),
   ...order.filter((kind) => kinds.includes(kind)).map((kind) => rules[kind])
 ]
 
-const maskedBy = (rules: ReadonlyArray<Rule>) => (text: string): string =>
+const makeMask = (rules: ReadonlyArray<Rule>) => (text: string): string =>
   rules.reduce((out, { counts, name, pattern }) =>
     out.replace(pattern, (found) => counts === undefined || counts(found) ? `[${name}]` : found), text)
 
 /** A text without the personal data that the parameters name. */
-export const masked = (text: string, options: Options = {}): string => maskedBy(rulesOf(options))(text)
+export const maskText = (text: string, options: Options = {}): string => makeMask(compileRules(options))(text)
 
 type Mask = (text: string) => string
 
@@ -144,9 +144,9 @@ const maskMessage = (mask: Mask, message: Prompt.Message): Prompt.Message => {
   return message
 }
 
-const build = (options: Options): Middleware.LifecycleMiddleware => {
+const buildMiddleware = (options: Options): Middleware.LifecycleMiddleware => {
   const { input = true, output = true, toolOutput = true } = options
-  const mask = maskedBy(rulesOf(options))
+  const mask = makeMask(compileRules(options))
   return Middleware.lifecycle({
     name: "PiiRedaction",
     onFailure: "closed",
@@ -181,7 +181,7 @@ const build = (options: Options): Middleware.LifecycleMiddleware => {
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
   Result.flatMap(Parameters.read("pii-redaction", Options, parameters), (options) =>
     Result.try({
-      try: () => build(options),
+      try: () => buildMiddleware(options),
       catch: (error) => new ConfigError({
         path: "pii-redaction.patterns",
         message: `pii-redaction.patterns: ${error instanceof Error ? error.message : String(error)}: give a regular expression`

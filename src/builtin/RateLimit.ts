@@ -67,7 +67,7 @@ export interface Options<Context> extends Pick<Middleware.Registration, "onFailu
 }
 
 /** Counts a call: goes on at once, after a delay, or not at all. */
-const counted = <Context, R>(
+const countCall = <Context, R>(
   what: string,
   { exceeded = "delay", key = () => "all", limit, window }: Options<Context>,
   context: Context,
@@ -95,33 +95,33 @@ interface ToolOptions extends Options<Middleware.ToolCallContext> {
   readonly tools?: ReadonlyArray<string> | undefined
 }
 
-const modelCallsBy = <R>(
+const limitModelCalls = <R>(
   options: Options<Middleware.CallContext>,
   counter: Effect.Effect<RateLimiter.RateLimiter, never, R>
 ): Middleware.WrapModelCall<never, never, R> =>
   Middleware.wrapModelCall<never, never, R>({
     name: "RateLimit",
     onFailure: options.onFailure,
-    wrap: (next, context) => (params) => Effect.andThen(counted("model calls", options, context, counter), next(params))
+    wrap: (next, context) => (params) => Effect.andThen(countCall("model calls", options, context, counter), next(params))
   })
 
-const toolCallsBy = <R>(options: ToolOptions, counter: Effect.Effect<RateLimiter.RateLimiter, never, R>): Middleware.WrapToolCall<never, never, R> =>
+const limitToolCalls = <R>(options: ToolOptions, counter: Effect.Effect<RateLimiter.RateLimiter, never, R>): Middleware.WrapToolCall<never, never, R> =>
   Middleware.wrapToolCall<never, never, R>({
     name: "RateLimit",
     onFailure: options.onFailure,
     wrap: (next, context) => (args) =>
       options.tools !== undefined && !options.tools.includes(context.toolName)
         ? next(args)
-        : Effect.andThen(counted("tool calls", options, context, counter), next(args))
+        : Effect.andThen(countCall("tool calls", options, context, counter), next(args))
   })
 
 /** Bounds model calls. */
 export const modelCalls = (options: Options<Middleware.CallContext>): Middleware.WrapModelCall<never, never, RateLimiter.RateLimiter> =>
-  modelCallsBy(options, Limiter)
+  limitModelCalls(options, Limiter)
 
 /** Bounds calls of tools. */
 export const toolCalls = (options: ToolOptions): Middleware.WrapToolCall<never, never, RateLimiter.RateLimiter> =>
-  toolCallsBy(options, Limiter)
+  limitToolCalls(options, Limiter)
 
 const Params = Schema.Struct({
   ...Parameters.calls,
@@ -132,7 +132,7 @@ const Params = Schema.Struct({
 })
 
 /** A counter in memory, made at its first use. */
-const inMemory = (): Effect.Effect<RateLimiter.RateLimiter> => {
+const makeMemoryCounter = (): Effect.Effect<RateLimiter.RateLimiter> => {
   let made: RateLimiter.RateLimiter | undefined
   const make = Effect.flatMap(
     Effect.promise(() => import("effect/persistence/RateLimiter")),
@@ -145,5 +145,5 @@ const inMemory = (): Effect.Effect<RateLimiter.RateLimiter> => {
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapModelCall | Middleware.WrapToolCall, ConfigError> =>
   Result.map(Parameters.readCalls("rate-limit", Params, parameters), ({ calls, tools, windowSeconds, ...common }) => {
     const options = { ...common, window: Duration.seconds(windowSeconds) }
-    return calls === "tool" ? toolCallsBy({ ...options, tools }, inMemory()) : modelCallsBy(options, inMemory())
+    return calls === "tool" ? limitToolCalls({ ...options, tools }, makeMemoryCounter()) : limitModelCalls(options, makeMemoryCounter())
   })

@@ -35,7 +35,7 @@ const Options = Schema.Struct({
 /** See the table above. */
 export type Options = typeof Options.Type
 
-const build = ({ every = 1, from = 0, text }: Options): Middleware.LifecycleMiddleware => {
+const buildMiddleware = ({ every = 1, from = 0, text }: Options): Middleware.LifecycleMiddleware => {
   const message = Prompt.userMessage({ content: [Prompt.textPart({ text })] })
   return Middleware.lifecycle({
     name: "Reminder",
@@ -48,7 +48,7 @@ const build = ({ every = 1, from = 0, text }: Options): Middleware.LifecycleMidd
 
 /** The middleware of parameters of any shape. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
-  Result.map(Parameters.read("reminder", Options, parameters), build)
+  Result.map(Parameters.read("reminder", Options, parameters), buildMiddleware)
 
 /** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
 export const make = (options: Options): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

@@ -51,7 +51,7 @@ import type { ConfigError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import type { ContentPart } from "../domain/Model.ts"
 import * as Redaction from "../domain/Redaction.ts"
-import { info } from "../domain/Route.ts"
+import { toInfo } from "../domain/Route.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as Middleware from "../middleware/Middleware.ts"
 import * as Digest from "../platform/Digest.ts"
@@ -98,7 +98,7 @@ const Answer = Schema.Struct({
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
 
 /** The text to be kept of an answer; undefined where it is not kept. */
-const keptOf = ({ response: { finishReason, model, parts }, route }: Middleware.ModelAnswer): string | undefined => {
+const serializeAnswer = ({ response: { finishReason, model, parts }, route }: Middleware.ModelAnswer): string | undefined => {
   if (finishReason !== "stop" && finishReason !== "tool-calls") return undefined
   if (parts.some(({ type }) => type === "file")) return undefined
   const { apiMode, baseUrl, provider } = route
@@ -107,13 +107,13 @@ const keptOf = ({ response: { finishReason, model, parts }, route }: Middleware.
 }
 
 /** The answer that was kept; undefined where the text is none. */
-const answerOf = (text: string): Middleware.ModelAnswer | undefined => {
+const parseAnswer = (text: string): Middleware.ModelAnswer | undefined => {
   const decoded = decode(text)
   if (decoded._tag === "None") return undefined
   const { finishReason, model, parts, route } = decoded.value
   return {
     response: {
-      // The store holds what `keptOf` wrote: parts of an answer, as they were.
+      // The store holds what `serializeAnswer` wrote: parts of an answer, as they were.
       parts: parts as unknown as ReadonlyArray<ContentPart>,
       finishReason,
       usage: Usage.toResponse({ input: 0, output: 0 }),
@@ -121,41 +121,41 @@ const answerOf = (text: string): Middleware.ModelAnswer | undefined => {
       id: undefined,
       raw: undefined
     },
-    route: { ...route, baseUrl: route.baseUrl } as Middleware.ModelAnswer["route"], // As written by `keptOf`.
+    route: { ...route, baseUrl: route.baseUrl } as Middleware.ModelAnswer["route"], // As written by `serializeAnswer`.
     attempt: 0,
     cost: Cost.included
   }
 }
 
-const keyOf = ({ call, route }: Middleware.ModelCallParams, primary: object | undefined): string => {
+const makeKey = ({ call, route }: Middleware.ModelCallParams, primary: object | undefined): string => {
   const { maxOutputTokens, messages, reasoningEffort, responseFormat, temperature, toolChoice, tools } = call
-  const to = route === undefined ? primary : info(route)
-  return Digest.hex(JSON.stringify([messages, tools, toolChoice, responseFormat, maxOutputTokens, temperature, reasoningEffort, to]), 64)
+  const to = route === undefined ? primary : toInfo(route)
+  return Digest.toHex(JSON.stringify([messages, tools, toolChoice, responseFormat, maxOutputTokens, temperature, reasoningEffort, to]), 64)
 }
 
-const build = ({ storeId = "hermes_responses", timeToLiveSeconds = 3_600 }: Options): Middleware.WrapModelCall<never, never, Persistence.Persistence> =>
+const buildMiddleware = ({ storeId = "hermes_responses", timeToLiveSeconds = 3_600 }: Options): Middleware.WrapModelCall<never, never, Persistence.Persistence> =>
   Middleware.wrapModelCall({
     name: "ResponseCache",
     wrap: (next, context) => (params) =>
       Effect.scoped(Effect.gen(function*() {
         const { make } = yield* Store
         const store = yield* make({ storeId, timeToLive: () => `${timeToLiveSeconds} seconds` })
-        const primary = context.primary === undefined ? undefined : info(yield* context.primary)
-        const key = new CachedCall(keyOf(params, primary))
-        const tell = (what: string) => (error: unknown) => Effect.logWarning(`The response cache could not be ${what}: ${Faults.describe(error)}`)
-        const found = yield* store.get(key).pipe(Effect.catch((error) => Effect.as(tell("read")(error), undefined)))
-        const known = found !== undefined && Exit.isSuccess(found) ? answerOf(found.value.answer) : undefined
+        const primary = context.primary === undefined ? undefined : toInfo(yield* context.primary)
+        const key = new CachedCall(makeKey(params, primary))
+        const warnStoreFailure = (what: string) => (error: unknown) => Effect.logWarning(`The response cache could not be ${what}: ${Faults.describeError(error)}`)
+        const found = yield* store.get(key).pipe(Effect.catch((error) => Effect.as(warnStoreFailure("read")(error), undefined)))
+        const known = found !== undefined && Exit.isSuccess(found) ? parseAnswer(found.value.answer) : undefined
         if (known !== undefined) return known
         const answer = yield* next(params)
-        const kept = keptOf(answer)
-        if (kept !== undefined) yield* store.set(key, Exit.succeed({ answer: kept })).pipe(Effect.catch(tell("written")))
+        const kept = serializeAnswer(answer)
+        if (kept !== undefined) yield* store.set(key, Exit.succeed({ answer: kept })).pipe(Effect.catch(warnStoreFailure("written")))
         return answer
       }))
   })
 
 /** The middleware of parameters of any shape. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapModelCall<never, never, Persistence.Persistence>, ConfigError> =>
-  Result.map(Parameters.read("response-cache", Options, parameters), build)
+  Result.map(Parameters.read("response-cache", Options, parameters), buildMiddleware)
 
 /** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
 export const make = (options: Options = {}): Middleware.WrapModelCall<never, never, Persistence.Persistence> => Result.getOrThrow(fromUnknown(options))

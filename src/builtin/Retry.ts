@@ -99,6 +99,6 @@ export const fromUnknown = (parameters: unknown): Result.Result<Middleware.WrapM
   Result.flatMap(Parameters.readCalls("retry", Params, parameters), ({ calls, times, tools }): ReturnType<typeof fromUnknown> => {
     if (calls !== "tool") return Result.succeed(modelCalls({ times }))
     return tools === undefined
-      ? Result.fail(Parameters.wrong("retry", "tools", "missing: name the tools whose calls may be repeated"))
+      ? Result.fail(Parameters.makeParameterError("retry", "tools", "missing: name the tools whose calls may be repeated"))
       : Result.succeed(toolCalls({ times, tools }))
   })

@@ -50,7 +50,7 @@ const defaultTemplate = [
 const marker = "# Runtime environment"
 
 /** The template with its values; undefined when none of them is known. */
-const filled = (template: string, values: Readonly<Record<string, string | undefined>>): string | undefined => {
+const fillTemplate = (template: string, values: Readonly<Record<string, string | undefined>>): string | undefined => {
   let isKnown = false
   const lines = template.split("\n").filter((line) => {
     const names = Array.from(line.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name).filter((name) => Object.hasOwn(values, name))
@@ -61,7 +61,7 @@ const filled = (template: string, values: Readonly<Record<string, string | undef
   return isKnown ? lines.join("\n").replaceAll(/\{(\w+)\}/g, (whole, name: string) => Object.hasOwn(values, name) ? values[name] ?? whole : whole) : undefined
 }
 
-const build = ({ operatingSystem, shell, template = defaultTemplate, workingDirectory }: Options): Middleware.LifecycleMiddleware => {
+const buildMiddleware = ({ operatingSystem, shell, template = defaultTemplate, workingDirectory }: Options): Middleware.LifecycleMiddleware => {
   /** System messages by the one they were made of: each run of a session has the same. */
   const made = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
   return Middleware.lifecycle({
@@ -69,10 +69,10 @@ const build = ({ operatingSystem, shell, template = defaultTemplate, workingDire
     beforeAgent: ({ messages, run }) => {
       const [first, ...rest] = messages
       if (first?.role !== "system" || first.content.includes(marker)) return Middleware.noChanges
-      const text = filled(template, {
+      const text = fillTemplate(template, {
         working_directory: workingDirectory ?? run.cwd,
         operating_system: operatingSystem,
-        shell: shell ?? CurrentProcess.variables()["SHELL"]
+        shell: shell ?? CurrentProcess.getProcessVariables()["SHELL"]
       })
       if (text === undefined) return Middleware.noChanges
       const content = `${first.content}\n\n${marker}\n${text}`
@@ -86,7 +86,7 @@ const build = ({ operatingSystem, shell, template = defaultTemplate, workingDire
 
 /** The middleware of parameters of any shape. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
-  Result.map(Parameters.read("runtime-environment", Options, parameters), build)
+  Result.map(Parameters.read("runtime-environment", Options, parameters), buildMiddleware)
 
 /** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

@@ -46,7 +46,7 @@ export interface Options {
   readonly duration: Duration.Input
 }
 
-const exceeded = (what: string, duration: Duration.Input, url: string | undefined): AiError.AiError =>
+const makeTimeoutError = (what: string, duration: Duration.Input, url: string | undefined): AiError.AiError =>
   AiError.make({
     module: "Timeout",
     method: "call",
@@ -63,7 +63,7 @@ export const attempts = ({ duration }: Options): Middleware.LlmExecution =>
   Middleware.llmExecution({
     name: "Timeout",
     wrap: (next, { baseUrl, provider }) => (request) =>
-      Effect.timeoutOrElse(next(request), { duration, orElse: () => Effect.fail(exceeded(`the request to ${provider}`, duration, baseUrl)) })
+      Effect.timeoutOrElse(next(request), { duration, orElse: () => Effect.fail(makeTimeoutError(`the request to ${provider}`, duration, baseUrl)) })
   })
 
 /** Bounds each whole model call. */
@@ -71,7 +71,7 @@ export const modelCalls = ({ duration }: Options): Middleware.WrapModelCall =>
   Middleware.wrapModelCall({
     name: "Timeout",
     wrap: (next) => (params) =>
-      Effect.timeoutOrElse(next(params), { duration, orElse: () => Effect.fail(exceeded("the model call", duration, params.route?.baseUrl)) })
+      Effect.timeoutOrElse(next(params), { duration, orElse: () => Effect.fail(makeTimeoutError("the model call", duration, params.route?.baseUrl)) })
   })
 
 /** Bounds each call of a tool: of all tools, or of the named ones. */

@@ -38,25 +38,25 @@ interface Sum {
   millis: number
 }
 
-const build = ({ slowMillis }: Options): Middleware.LifecycleMiddleware =>
+const buildMiddleware = ({ slowMillis }: Options): Middleware.LifecycleMiddleware =>
   Middleware.lifecyclePerRun({
     name: "Timing",
     make: (run) =>
       Effect.map(Clock.currentTimeMillis, (started) => {
         const model: Sum = { count: 0, millis: 0 }
         const tools = new Map<string, Sum>()
-        const measured = <A, E, R>(what: string, sum: Sum, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+        const measureCall = <A, E, R>(what: string, sum: Sum, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
           Effect.flatMap(Clock.currentTimeMillis, (from) => Effect.ensuring(effect, Effect.flatMap(Clock.currentTimeMillis, (to) => {
             sum.count++
             sum.millis += to - from
             return slowMillis !== undefined && to - from > slowMillis ? Effect.logWarning(`${what} took ${to - from} ms`) : Effect.void
           })))
         const methods: Middleware.Methods = {
-          wrapModelCall: (next) => (params) => measured("a model call", model, next(params)),
+          wrapModelCall: (next) => (params) => measureCall("a model call", model, next(params)),
           wrapToolCall: (next, { toolName }) => (args) => {
             const sum = tools.get(toolName) ?? { count: 0, millis: 0 }
             tools.set(toolName, sum)
-            return measured(`the tool ${toolName}`, sum, next(args))
+            return measureCall(`the tool ${toolName}`, sum, next(args))
           },
           afterAgent: ({ stopReason }) => Effect.flatMap(Clock.currentTimeMillis, (now) => {
             const each = Array.from(tools, ([name, { count, millis }]) => `${name} ${count}× ${millis} ms`)
@@ -72,7 +72,7 @@ const build = ({ slowMillis }: Options): Middleware.LifecycleMiddleware =>
 
 /** The middleware of parameters of any shape. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
-  Result.map(Parameters.read("timing", Options, parameters), build)
+  Result.map(Parameters.read("timing", Options, parameters), buildMiddleware)
 
 /** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
 export const make = (options: Options = {}): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

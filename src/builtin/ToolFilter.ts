@@ -38,15 +38,15 @@ const Options = Schema.Struct({
 /** See the table above. */
 export type Options = typeof Options.Type
 
-const build = ({ allow, deny = [], feedback }: Options): Middleware.LifecycleMiddleware => {
+const buildMiddleware = ({ allow, deny = [], feedback }: Options): Middleware.LifecycleMiddleware => {
   const denied = new Set(deny)
   const allowed = allow === undefined ? undefined : new Set(allow)
-  const passes = (name: string): boolean => !denied.has(name) && (allowed === undefined || allowed.has(name))
+  const isAllowed = (name: string): boolean => !denied.has(name) && (allowed === undefined || allowed.has(name))
   return Middleware.lifecycle({
     name: "ToolFilter",
     onFailure: "closed",
     afterModel: ({ messages, parsedResponse }) => {
-      const toolCalls = parsedResponse.toolCalls.filter(({ name }) => passes(name))
+      const toolCalls = parsedResponse.toolCalls.filter(({ name }) => isAllowed(name))
       if (toolCalls.length === parsedResponse.toolCalls.length) return Middleware.noChanges
       const told = feedback === undefined ? {} : {
         forceContinue: true,
@@ -55,13 +55,13 @@ const build = ({ allow, deny = [], feedback }: Options): Middleware.LifecycleMid
       return Middleware.withModifications({ parsedResponse: { ...parsedResponse, toolCalls }, ...told })
     },
     // Names that were repaired since, and calls that scripts and plugins make.
-    beforeTool: ({ toolName }) => passes(toolName) ? Middleware.noChanges : Middleware.deny(`The tool ${toolName} may not be called here.`)
+    beforeTool: ({ toolName }) => isAllowed(toolName) ? Middleware.noChanges : Middleware.deny(`The tool ${toolName} may not be called here.`)
   })
 }
 
 /** The middleware of parameters of any shape. */
 export const fromUnknown = (parameters: unknown): Result.Result<Middleware.LifecycleMiddleware, ConfigError> =>
-  Result.map(Parameters.read("tool-filter", Options, parameters), build)
+  Result.map(Parameters.read("tool-filter", Options, parameters), buildMiddleware)
 
 /** Makes the middleware; throws a `ConfigError` where a parameter is wrong. */
 export const make = (options: Options): Middleware.LifecycleMiddleware => Result.getOrThrow(fromUnknown(options))

@@ -12,7 +12,7 @@ import * as Command from "effect/cli/Command"
 import * as CommandSettings from "./CommandSettings.ts"
 import { Output } from "./ProgramOutput.ts"
 
-const serve = Effect.fn("hermes acp")(function*() {
+const serveEditor = Effect.fn("hermes acp")(function*() {
   const { protect, streams } = yield* Output
   const { stdin } = yield* Stdio.Stdio
   yield* protect
@@ -21,4 +21,4 @@ const serve = Effect.fn("hermes acp")(function*() {
   yield* AcpAgent.serve(host, { input: stdin, write: (text) => streams.answer.write(text) })
 }, Effect.scoped, CommandSettings.provide)
 
-export const command = Command.make("acp", {}, serve)
+export const command = Command.make("acp", {}, serveEditor)

@@ -50,52 +50,52 @@ import { selectTools } from "./RunOptions.ts"
 /** Toolset of this platform, where the settings name none. */
 const toolset = "hermes-acp"
 
-const failed = (error: { readonly message: string }): AcpSession.AcpFailure => AcpSession.failure("internal", error.message)
+const toInternalFailure = (error: { readonly message: string }): AcpSession.AcpFailure => AcpSession.makeFailure("internal", error.message)
 
-const refused = (error: Failure): AcpSession.AcpFailure => AcpSession.failure("invalid_request", ErrorLine.of(error).line)
+const toInvalidRequest = (error: Failure): AcpSession.AcpFailure => AcpSession.makeFailure("invalid_request", ErrorLine.fromError(error).line)
 
 const decodeServer = Schema.decodeUnknownEffect(Sections.mcpServer)
 
-const entries = (pairs: ReadonlyArray<{ readonly name: string; readonly value: string }>) => Object.fromEntries(pairs.map(({ name, value }) => [name, value]))
+const toRecord = (pairs: ReadonlyArray<{ readonly name: string; readonly value: string }>) => Object.fromEntries(pairs.map(({ name, value }) => [name, value]))
 
 /** Returns a server of the editor in the words of the settings. */
-const serverOf = Effect.fnUntraced(function*(server: McpServer, cwd: string): Effect.fn.Return<readonly [string, Values["mcpServers"][string]], AcpSession.AcpFailure> {
+const toServerSettings = Effect.fnUntraced(function*(server: McpServer, cwd: string): Effect.fn.Return<readonly [string, Values["mcpServers"][string]], AcpSession.AcpFailure> {
   const { name } = server
   const given = "command" in server
-    ? { command: server.command, args: server.args, env: entries(server.env), cwd }
+    ? { command: server.command, args: server.args, env: toRecord(server.env), cwd }
     // A server that speaks the transport of 2024 is found out by its answer.
-    : "url" in server && "type" in server && (server.type === "http" || server.type === "sse") ? { url: server.url, headers: entries(server.headers) } : undefined
-  if (given === undefined) return yield* AcpSession.failure("invalid_params", `The MCP server "${name}" has a transport that is not supported. Use stdio, http or sse.`)
-  const value = yield* Effect.mapError(decodeServer(given), ({ message }) => AcpSession.failure("invalid_params", `The MCP server "${name}" is invalid: ${message}`))
-  yield* Secrets.registered(value)
+    : "url" in server && "type" in server && (server.type === "http" || server.type === "sse") ? { url: server.url, headers: toRecord(server.headers) } : undefined
+  if (given === undefined) return yield* AcpSession.makeFailure("invalid_params", `The MCP server "${name}" has a transport that is not supported. Use stdio, http or sse.`)
+  const value = yield* Effect.mapError(decodeServer(given), ({ message }) => AcpSession.makeFailure("invalid_params", `The MCP server "${name}" is invalid: ${message}`))
+  yield* Secrets.registerSecrets(value)
   return [name, value]
 })
 
 const plain = { paint: Paint.plain, columns: 100, most: 200 }
 
 /** Commands about the conversation and its files. */
-const builtin = (live: LiveSession.LiveSession, services: Context.Context<FileUndo | RunRecord | SessionStore.SessionStore>): ReadonlyArray<AcpSession.AcpCommand> => {
-  const doing = (work: (argument: string) => Effect.Effect<string, { readonly message: string }, FileUndo | RunRecord | SessionStore.SessionStore>): AcpSession.AcpCommand["run"] =>
+const makeBuiltinCommands = (live: LiveSession.LiveSession, services: Context.Context<FileUndo | RunRecord | SessionStore.SessionStore>): ReadonlyArray<AcpSession.AcpCommand> => {
+  const toCommandRun = (work: (argument: string) => Effect.Effect<string, { readonly message: string }, FileUndo | RunRecord | SessionStore.SessionStore>): AcpSession.AcpCommand["run"] =>
     (argument) =>
       Effect.scoped(Effect.andThen(live.hold, work(argument))).pipe(
         Effect.map((say) => ({ say })),
         Effect.mapError(({ message }) => message),
         Effect.provideContext(services)
       )
-  const history = Effect.flatMap(live.state, ({ session }) => ChangeSets.history(session.id))
+  const history = Effect.flatMap(live.state, ({ session }) => ChangeSets.readHistory(session.id))
 
-  const move = (direction: "undo" | "redo") => Effect.fnUntraced(function*(argument: string) {
+  const makeUndoWork = (direction: "undo" | "redo") => Effect.fnUntraced(function*(argument: string) {
     const { left, runs } = yield* history
     const changed = { left, runs: runs.filter(({ changes }) => changes.length > 0) }
-    const set = Option.getOrUndefined(direction === "undo" ? ChangeSets.toUndo(changed) : ChangeSets.toRedo(changed))
+    const set = Option.getOrUndefined(direction === "undo" ? ChangeSets.findUndoTarget(changed) : ChangeSets.findRedoTarget(changed))
     if (set === undefined) return `Nothing to ${direction}.`
     const undo = yield* FileUndo
     const plan = yield* undo.plan(set, direction)
     const isForced = argument === "force"
     if (plan.conflicts.length > 0 && !isForced && argument !== "keep") {
-      return [...ChangeReports.conflicts(plan, plain), `Nothing was changed. /${direction} force overwrites them, /${direction} keep leaves them and does the rest.`].join("\n")
+      return [...ChangeReports.renderConflicts(plan, plain), `Nothing was changed. /${direction} force overwrites them, /${direction} keep leaves them and does the rest.`].join("\n")
     }
-    return ChangeReports.done(plan, yield* undo.apply(plan, { isOverwriting: isForced })).join("\n")
+    return ChangeReports.renderOutcome(plan, yield* undo.apply(plan, { isOverwriting: isForced })).join("\n")
   })
 
   return [
@@ -112,20 +112,20 @@ const builtin = (live: LiveSession.LiveSession, services: Context.Context<FileUn
     {
       name: "diff",
       description: "Show what the last turn changed in files",
-      run: doing(() =>
+      run: toCommandRun(() =>
         Effect.gen(function*() {
           const last = (yield* history).runs.filter(({ changes, undone }) => changes.length > 0 && undone === undefined).at(-1)
           const files = yield* FileUndo.use(({ diffs }) => diffs(last?.changes ?? []))
           return files.length === 0 ? "No file was changed." : files.map(({ diff }) => `\`\`\`diff\n${Redaction.redactText(diff)}\`\`\``).join("\n")
         }))
     },
-    { name: "undo", description: "Put back the files that the last turn changed", hint: "force or keep", run: doing(move("undo")) },
-    { name: "redo", description: "Change the files again that were put back last", hint: "force or keep", run: doing(move("redo")) }
+    { name: "undo", description: "Put back the files that the last turn changed", hint: "force or keep", run: toCommandRun(makeUndoWork("undo")) },
+    { name: "redo", description: "Change the files again that were put back last", hint: "force or keep", run: toCommandRun(makeUndoWork("redo")) }
   ]
 }
 
 /** Commands of skills: the text of the skill, with the words behind its name. */
-const ofSkills = Effect.fnUntraced(function*(live: LiveSession.LiveSession) {
+const listSkillCommands = Effect.fnUntraced(function*(live: LiveSession.LiveSession) {
   const store = yield* SkillStore
   const { skills } = yield* store.catalogue
   return skills.map(({ facts, name }): AcpSession.AcpCommand => ({
@@ -135,7 +135,7 @@ const ofSkills = Effect.fnUntraced(function*(live: LiveSession.LiveSession) {
     run: (argument) =>
       Effect.gen(function*() {
         const { session } = yield* live.state
-        const text = SkillText.message(yield* store.view(name, { session: session.id }))
+        const text = SkillText.renderMessage(yield* store.view(name, { session: session.id }))
         return { prompt: `${text}\n\n${argument === "" ? "Follow the skill above." : argument}` }
       }).pipe(Effect.mapError(({ message }) => message))
   }))
@@ -148,30 +148,30 @@ const ofPlugins = Effect.map(Plugins.use(({ loaded }) => loaded), ({ commands })
     hint: argsHint,
     run: (argument) => run(argument).pipe(
       Effect.map((said) => ({ say: typeof said === "string" ? Redaction.redactText(said) : "" })),
-      Effect.mapError((error) => ErrorLine.of(error).line)
+      Effect.mapError((error) => ErrorLine.fromError(error).line)
     )
   })))
 
 /** Opens the live session of a client over the runtime of the surroundings. */
-const opened = Effect.fnUntraced(function*({ cwd, id }: AcpAgent.OpenRequest, settings: Values, flags: Flags.Globals) {
+const openLiveSession = Effect.fnUntraced(function*({ cwd, id }: AcpAgent.OpenRequest, settings: Values, flags: Flags.Globals) {
   const router = yield* ModelRouter
   const named = settings.platformToolsets["acp"] ?? settings.toolsets
   const isOwn = named.length === 1 && named[0] === "hermes-cli"
-  const tools = yield* Effect.mapError(selectTools(flags, { ...settings, platformToolsets: { ...settings.platformToolsets, cli: isOwn && flags.toolsets === undefined ? [toolset] : named } }), refused)
+  const tools = yield* Effect.mapError(selectTools(flags, { ...settings, platformToolsets: { ...settings.platformToolsets, cli: isOwn && flags.toolsets === undefined ? [toolset] : named } }), toInvalidRequest)
   const live = yield* LiveSession.make({
     session: { id, cwd },
     cwd,
     input: { tools, source: "acp", platform: "acp", maxIterations: settings.agent.maxTurns, streaming: settings.model.streaming },
-    mode: PermissionMode.ofSettings(settings.approvals)
+    mode: PermissionMode.fromSettings(settings.approvals)
   })
   const choices = yield* ModelChoices.make
   const commands = [
-    ...builtin(live, yield* Effect.context<FileUndo | RunRecord | SessionStore.SessionStore>()),
+    ...makeBuiltinCommands(live, yield* Effect.context<FileUndo | RunRecord | SessionStore.SessionStore>()),
     ...yield* ofPlugins,
-    ...yield* ofSkills(live)
+    ...yield* listSkillCommands(live)
   ]
   const route = router.primaryRoute
-  const changes = Effect.flatMap(live.state, ({ session }) => ChangeSets.history(session.id))
+  const changes = Effect.flatMap(live.state, ({ session }) => ChangeSets.readHistory(session.id))
   return {
     live,
     cwd,
@@ -195,7 +195,7 @@ const mentionTrust = Effect.fnUntraced(function*(folder: string) {
   const trust = yield* FolderTrust.make
   const withheld = yield* trust.withheld(folder)
   if (withheld.length === 0) return []
-  return [`${withheld.join(", ")} of this project have no effect, because the folder is not trusted. Look at them, then run \`${FolderTrust.remedy(yield* trust.projectOf(folder))}\`.`]
+  return [`${withheld.join(", ")} of this project have no effect, because the folder is not trusted. Look at them, then run \`${FolderTrust.renderRemedy(yield* trust.projectOf(folder))}\`.`]
 })
 
 /** Makes the sessions of the program: those of the home directory, each over a runtime of its own. */
@@ -210,46 +210,46 @@ export const make = Effect.gen(function*() {
   const load = Effect.provideContext(CommandSettings.load, yield* Effect.context<Effect.Services<typeof CommandSettings.load>>())
 
   /** Works on the sessions of the home directory. */
-  const stored = <A, E extends { readonly message: string }>(work: Effect.Effect<A, E, RunRecord | SessionStore.SessionStore>): Effect.Effect<A, AcpSession.AcpFailure> =>
+  const withSessionStore = <A, E extends { readonly message: string }>(work: Effect.Effect<A, E, RunRecord | SessionStore.SessionStore>): Effect.Effect<A, AcpSession.AcpFailure> =>
     work.pipe(
       Effect.provide(SessionStore.layerSqlite({ path: home.database })),
-      Effect.mapError(failed),
+      Effect.mapError(toInternalFailure),
       Effect.provideContext(context)
     )
 
   const host: AcpAgent.AcpHost = {
     open: Effect.fnUntraced(function*(request) {
       const isThere = yield* Effect.orElseSucceed(Effect.map(files.stat(request.cwd), ({ type }) => type === "Directory"), () => false)
-      if (!isThere) return yield* AcpSession.failure("invalid_params", `cwd "${request.cwd}" is no directory.`)
-      const servers = yield* Effect.forEach(request.mcpServers, (server) => serverOf(server, request.cwd))
+      if (!isThere) return yield* AcpSession.makeFailure("invalid_params", `cwd "${request.cwd}" is no directory.`)
+      const servers = yield* Effect.forEach(request.mcpServers, (server) => toServerSettings(server, request.cwd))
       // As they are now: another session may have added an approval for good, and the user a model.
-      const { settings } = yield* Effect.mapError(load, failed)
+      const { settings } = yield* Effect.mapError(load, toInternalFailure)
       const own = { ...settings, mcpServers: { ...settings.mcpServers, ...Object.fromEntries(servers) } }
-      if (ConfiguredRoutes.missingModel({ settings: own, environment: yield* Environment }) !== undefined) {
-        return yield* AcpSession.failure("auth_required", "No model is configured. Run `hermes model` in a terminal.")
+      if (ConfiguredRoutes.findMissingModel({ settings: own, environment: yield* Environment }) !== undefined) {
+        return yield* AcpSession.makeFailure("auth_required", "No model is configured. Run `hermes model` in a terminal.")
       }
       const runtime = yield* Layer.build(program.layer(own, {
         session: request.stored?.id,
-        environment: (environment) => AcpFiles.inFront(environment, request.files, request.cwd, paths),
+        environment: (environment) => AcpFiles.wrapEnvironment(environment, request.files, request.cwd, paths),
         middleware: [AcpFiles.middleware],
         folder: request.cwd
-      })).pipe(Effect.provideService(StartDirectory, () => request.cwd), Effect.mapError(failed))
-      const session = yield* Effect.provideContext(opened(request, own, flags), runtime)
+      })).pipe(Effect.provideService(StartDirectory, () => request.cwd), Effect.mapError(toInternalFailure))
+      const session = yield* Effect.provideContext(openLiveSession(request, own, flags), runtime)
       return { ...session, notices: yield* mentionTrust(request.cwd) }
     }, Effect.provideContext(context)),
-    list: stored(Effect.map(SessionStore.SessionStore.use((store) => store.list({ limit: Number.MAX_SAFE_INTEGER })), (all) => {
+    list: withSessionStore(Effect.map(SessionStore.SessionStore.use((store) => store.list({ limit: Number.MAX_SAFE_INTEGER })), (all) => {
       const continued = new Set(all.flatMap(({ continues }) => continues ?? []))
       return all.filter(({ continues, id, parentId }) => !continued.has(id) && (parentId === undefined || continues !== undefined))
     })),
     find: (id) =>
-      stored(SessionStore.SessionStore.use((store) =>
+      withSessionStore(SessionStore.SessionStore.use((store) =>
         Effect.map(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), Option.getOrUndefined))),
     fork: (session) =>
-      stored(Effect.gen(function*() {
+      withSessionStore(Effect.gen(function*() {
         const history = yield* SessionStore.SessionStore.use((store) => store.messages(session.id))
         return yield* SessionFork.fork(session, { history, originals: history, position: history.length, changed: [], source: "acp" })
       })),
-    remove: (id) => stored(SessionStore.SessionStore.use((store) => store.remove(id)))
+    remove: (id) => withSessionStore(SessionStore.SessionStore.use((store) => store.remove(id)))
   }
   return host
 })

@@ -12,29 +12,29 @@ import * as Path from "effect/Path"
 import * as AgentFile from "../config/AgentFile.ts"
 import { Home } from "../config/Environment.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import { surroundings } from "./CommandSettings.ts"
-import { confirmed } from "./Confirm.ts"
-import { unknownName } from "./Failure.ts"
+import { confirmAction } from "./Confirm.ts"
+import { makeUnknownNameFailure } from "./Failure.ts"
 import { Output } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const isYaml = (name: string): boolean => /\.ya?ml$/.test(name)
 
 /** A file that a name means. */
-export interface Place {
+export interface AgentFilePlace {
   readonly name: string
   readonly path: string
   readonly source: "user" | "project"
 }
 
 /** The agent files that have a name; those of the user come first. Only their names are read. */
-export const places = Effect.gen(function*() {
+export const namedAgentFiles = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const home = yield* Home
-  const found: Array<Place> = []
-  for (const [folder, source] of [[paths.join(home.root, "agents"), "user"], [paths.join(workingDirectory(), FolderTrust.ownParts.agents), "project"]] as const) {
+  const found: Array<AgentFilePlace> = []
+  for (const [folder, source] of [[paths.join(home.root, "agents"), "user"], [paths.join(getWorkingDirectory(), FolderTrust.ownParts.agents), "project"]] as const) {
     const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), () => [])
     for (const file of names.filter(isYaml).toSorted()) {
       const name = file.replace(/\.ya?ml$/, "")
@@ -45,33 +45,33 @@ export const places = Effect.gen(function*() {
 })
 
 /** The path that a reference means: a path, or a name. */
-export const find = Effect.fnUntraced(function*(reference: string) {
+export const resolveReference = Effect.fnUntraced(function*(reference: string) {
   const paths = yield* Path.Path
-  if (isYaml(reference) || /[\\/]/.test(reference)) return paths.resolve(workingDirectory(), reference)
-  const known = yield* places
+  if (isYaml(reference) || /[\\/]/.test(reference)) return paths.resolve(getWorkingDirectory(), reference)
+  const known = yield* namedAgentFiles
   const named = known.find(({ name }) => name === reference)
-  return named?.path ?? (yield* unknownName("agent", SafeText.line(reference), { known: known.map(({ name }) => name), list: "hermes agents list" }))
+  return named?.path ?? (yield* makeUnknownNameFailure("agent", SafeText.toLine(reference), { known: known.map(({ name }) => name), list: "hermes agents list" }))
 })
 
 /** Home directory, environment and trust of folders. */
 export const layer = Layer.provideMerge(FolderTrust.layer, surroundings)
 
 /** Asks once whether the folder of a file is trusted, where somebody can answer. */
-const ask = Effect.fnUntraced(function*(path: string) {
+const promptForTrust = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const trust = yield* FolderTrust.FolderTrust
   const folder = paths.dirname(yield* Effect.orElseSucceed(fs.realPath(path), () => path))
   if (!(yield* Effect.orElseSucceed(fs.exists(path), () => false)) || (yield* trust.isTrusted(folder))) return
   const project = yield* trust.projectOf(folder)
-  const question = `${SafeText.line(path)} can name programs, tools and addresses. Trust the files of ${SafeText.line(project)}?`
-  if (yield* confirmed(question)) yield* trust.trust(project)
+  const question = `${SafeText.toLine(path)} can name programs, tools and addresses. Trust the files of ${SafeText.toLine(project)}?`
+  if (yield* confirmAction(question)) yield* trust.trust(project)
 })
 
 /** Reads the agent file that `--agent` means. `attended`: the user can be asked to trust its folder. */
 export const choose = Effect.fnUntraced(function*(reference: string, attended: boolean) {
   const { terminal } = yield* Output
-  const path = yield* find(reference)
-  if (attended && terminal.input) yield* ask(path)
+  const path = yield* resolveReference(reference)
+  if (attended && terminal.input) yield* promptForTrust(path)
   return yield* AgentFile.load(path)
 }, Effect.provide(layer))

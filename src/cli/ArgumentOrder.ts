@@ -22,7 +22,7 @@ const withDashes = (token: string): string => {
 }
 
 /** Short flags in one word that end in `letter`: the others of them, or undefined when this is no such word. */
-const others = (token: string, letter: string): ReadonlyArray<string> | undefined =>
+const splitShortFlags = (token: string, letter: string): ReadonlyArray<string> | undefined =>
   /^-[A-Za-z]+$/.test(token) && token.endsWith(letter) ? Array.from(token.slice(1, -1), (other) => `-${other}`) : undefined
 
 /** Flags without a value, and those whose value is part of the same token here. Every other one takes the next token. */
@@ -61,9 +61,9 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
   for (let index = 0; index < given.length; index++) {
     const token = given[index] ?? ""
     const next = given[index + 1]
-    const query = token === "--query" ? [] : others(token, "q")
-    const script = token === "--oneshot-prompt" || token === "--oneshot" && isPrompt(given, next, commands) ? [] : others(token, "z")
-    const resumed = token === "--continue" ? [] : others(token, "c")
+    const query = token === "--query" ? [] : splitShortFlags(token, "q")
+    const script = token === "--oneshot-prompt" || token === "--oneshot" && isPrompt(given, next, commands) ? [] : splitShortFlags(token, "z")
+    const resumed = token === "--continue" ? [] : splitShortFlags(token, "c")
     if (query !== undefined && next !== undefined) {
       out.push(...query, `--query=${next}`)
       index++
@@ -84,7 +84,7 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
 }
 
 /** The words `help` and `version` in the place of a command, as the flags that they stand for. */
-export const spelled = (argv: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
+export const expandCommandWords = (argv: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [word, ...rest] = argv
   if (word === "version" && rest.length === 0) return ["--version"]
   if (word !== "help") return argv

@@ -13,10 +13,10 @@ import * as CompressFiles from "../runner/compress/CompressFiles.ts"
 import * as TrajectoryCompressor from "../runner/compress/TrajectoryCompressor.ts"
 import type { CompressFlags } from "./BatchCommand.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { notDone, usage } from "./Failure.ts"
+import { makeWorkFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { Output, table } from "./ProgramOutput.ts"
+import { Output, renderTable } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as Screen from "./render/Screen.ts"
@@ -29,11 +29,11 @@ const task = "compression"
 const context = { sessionId: SessionId.make("batch-compress"), taskId: TaskId.make("batch-compress"), turnId: TurnId.make("batch-compress") }
 
 /** Asks for a summary; `overrides` name another model than that of the settings. */
-const summariser = (overrides: { readonly provider?: string }) => (text: string, maxTokens: number) =>
+const makeSummariser = (overrides: { readonly provider?: string }) => (text: string, maxTokens: number) =>
   Effect.map(
     Auxiliary.use(({ call }) =>
       call(task, {
-        messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: TrajectoryCompressor.question(text, maxTokens) })] })],
+        messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: TrajectoryCompressor.buildQuestion(text, maxTokens) })] })],
         // Room for what a model writes beyond what it was asked for.
         maxOutputTokens: maxTokens * 2,
         context,
@@ -42,22 +42,22 @@ const summariser = (overrides: { readonly provider?: string }) => (text: string,
     ({ response, text }): TrajectoryCompressor.Summary => ({ text, isCut: response.finishReason === "length" })
   )
 
-const checked = ({ concurrency, protectLast, samplePercent, summaryTokens, targetTokens, timeout }: CompressFlags) => {
+const findFlagProblem = ({ concurrency, protectLast, samplePercent, summaryTokens, targetTokens, timeout }: CompressFlags) => {
   const wrong = [
     ["--target-tokens", targetTokens, 1], ["--summary-tokens", summaryTokens, 1], ["--protect-last", protectLast, 0], ["--concurrency", concurrency, 1]
   ] as const
-  for (const [name, value, least] of wrong) if (value !== undefined && value < least) return usage(`${name} ${value} is too small: pass ${least} or more`)
-  if (timeout !== undefined && timeout <= 0) return usage(`--timeout ${timeout} is too small: pass more than 0`)
-  if (samplePercent !== undefined && !(samplePercent > 0 && samplePercent <= 100)) return usage(`--sample-percent ${samplePercent} is invalid: pass a number above 0, up to 100`)
+  for (const [name, value, least] of wrong) if (value !== undefined && value < least) return makeUsageFailure(`${name} ${value} is too small: pass ${least} or more`)
+  if (timeout !== undefined && timeout <= 0) return makeUsageFailure(`--timeout ${timeout} is too small: pass more than 0`)
+  if (samplePercent !== undefined && !(samplePercent > 0 && samplePercent <= 100)) return makeUsageFailure(`--sample-percent ${samplePercent} is invalid: pass a number above 0, up to 100`)
   return undefined
 }
 
-const summaryText = ({ metrics, outputs, sums }: CompressFiles.Report): string => {
+const formatSummary = ({ metrics, outputs, sums }: CompressFiles.Report): string => {
   const { compressed, dropped, overLimit, placeholders, rows, tokensAfter, tokensBefore, unchanged, unreadable } = sums
   const isDry = metrics === undefined
   return [
     `${rows} trajectories: ${compressed} ${isDry ? "would be compressed" : "compressed"}, ${unchanged} unchanged`,
-    table([
+    renderTable([
       ["  tokens (estimated)", `${tokensBefore.toLocaleString("en-US")} → ${isDry ? "about " : ""}${tokensAfter.toLocaleString("en-US")}`],
       ...overLimit === 0 ? [] : [["  over the target", String(overLimit)]],
       ...placeholders === 0 ? [] : [["  without summary", `${placeholders} (a placeholder stands in their place)`]],
@@ -66,13 +66,13 @@ const summaryText = ({ metrics, outputs, sums }: CompressFiles.Report): string =
     ]),
     ...outputs.map((path) => `  ${path}`),
     ...metrics === undefined ? [] : [`  ${metrics}`]
-  ].map(SafeText.plain).join("\n")
+  ].map(SafeText.toPlainText).join("\n")
 }
 
 /** Compresses trajectories. */
 export const compress = Effect.fn("hermes batch compress")(function*(flags: CompressFlags) {
   const output = yield* Output
-  const problem = checked(flags)
+  const problem = findFlagProblem(flags)
   if (problem !== undefined) return yield* problem
   yield* output.protect
   const program = yield* Program
@@ -89,28 +89,28 @@ export const compress = Effect.fn("hermes batch compress")(function*(flags: Comp
     timeout: Duration.seconds(flags.timeout ?? 300),
     samplePercent: flags.samplePercent,
     seed: flags.seed ?? 42,
-    onProblem: (text: string) => Effect.sync(() => screen.say(`Warning: ${SafeText.line(text)}\n`)),
+    onProblem: (text: string) => Effect.sync(() => screen.say(`Warning: ${SafeText.toLine(text)}\n`)),
     onProgress: (count: number) =>
       Effect.sync(() => {
         done = count
         screen.live(() => ({ lines: output.streams.aside.terminal ? [`${done} trajectories done`] : [] }))
       })
   }
-  const asked = (error: { readonly message: string; readonly isInput: boolean }) => error.isInput ? usage(error.message) : notDone(error.message)
-  yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.nothing)))
+  const toFailure = (error: { readonly message: string; readonly isInput: boolean }) => error.isInput ? makeUsageFailure(error.message) : makeWorkFailure(error.message)
+  yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.renderNothing)))
   const work = flags.dryRun
-    ? Effect.mapError(CompressFiles.run<never, never>({ ...options, summarise: undefined }), asked)
+    ? Effect.mapError(CompressFiles.run<never, never>({ ...options, summarise: undefined }), toFailure)
     : Effect.gen(function*() {
-      yield* Effect.mapError(CompressFiles.filesOf(flags), asked)
-      const { settings } = yield* Config.load(Flags.configOptions(yield* hermes))
+      yield* Effect.mapError(CompressFiles.resolveFiles(flags), toFailure)
+      const { settings } = yield* Config.load(Flags.toConfigOptions(yield* hermes))
       const overrides = flags.script === undefined ? {} : { provider: "main" }
       return yield* Effect.gen(function*() {
-        if ((yield* Auxiliary.use(({ resolve }) => resolve(task, overrides))) === undefined) return yield* notDone(withoutModel)
-        return yield* Effect.mapError(CompressFiles.run({ ...options, summarise: summariser(overrides) }), asked)
+        if ((yield* Auxiliary.use(({ resolve }) => resolve(task, overrides))) === undefined) return yield* makeWorkFailure(withoutModel)
+        return yield* Effect.mapError(CompressFiles.run({ ...options, summarise: makeSummariser(overrides) }), toFailure)
         // The side task may have a model where the agent has none.
       }).pipe(Effect.provide(program.layer(settings, { unconfigured: "standIn", script: flags.script, ignoreRules: true })))
     })
   const report = yield* work
-  screen.live(Screen.nothing)
-  yield* output.out(`${summaryText(report)}\n`)
+  screen.live(Screen.renderNothing)
+  yield* output.out(`${formatSummary(report)}\n`)
 }, Effect.scoped, Effect.provide(CommandSettings.surroundings))

@@ -11,7 +11,7 @@ import { Home } from "../config/Environment.ts"
 import * as Json from "../domain/Json.ts"
 import { version } from "../domain/Version.ts"
 import * as StudioServer from "../observability/studio/StudioServer.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import * as BatchFiles from "../runner/batch/BatchFiles.ts"
 import { noReasoning } from "../runner/batch/BatchRow.ts"
 import * as BatchRun from "../runner/batch/BatchRun.ts"
@@ -19,62 +19,62 @@ import * as RowJournal from "../runner/batch/RowJournal.ts"
 import * as ShareGpt from "../runner/batch/ShareGpt.ts"
 import * as SessionStore from "../session/SessionStore.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { EndSignal, notDone, unknownName, usage } from "./Failure.ts"
-import { line, Output, table } from "./ProgramOutput.ts"
-import { dollars } from "./render/BatchProgress.ts"
+import { EndSignal, makeWorkFailure, makeUnknownNameFailure, makeUsageFailure } from "./Failure.ts"
+import { printLine, Output, renderTable } from "./ProgramOutput.ts"
+import { formatDollars } from "./render/BatchProgress.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 /** The directory of a run: a path, or a name below `data/`. */
-const directoryOf = Effect.fnUntraced(function*(reference: string) {
+const findRunDirectory = Effect.fnUntraced(function*(reference: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const runs = paths.resolve(workingDirectory(), "data")
-  for (const path of [paths.resolve(workingDirectory(), reference), paths.join(runs, reference)]) {
+  const runs = paths.resolve(getWorkingDirectory(), "data")
+  for (const path of [paths.resolve(getWorkingDirectory(), reference), paths.join(runs, reference)]) {
     if (yield* Effect.orElseSucceed(fs.exists(paths.join(path, BatchFiles.names.manifest)), () => false)) return path
   }
   const known = yield* Effect.orElseSucceed(fs.readDirectory(runs), () => [])
   return yield* known.length === 0
-    ? usage(`no batch run "${reference}": pass the directory of one, which has a ${BatchFiles.names.manifest}`)
-    : unknownName("batch run", SafeText.line(reference), { known, list: "ls data" })
+    ? makeUsageFailure(`no batch run "${reference}": pass the directory of one, which has a ${BatchFiles.names.manifest}`)
+    : makeUnknownNameFailure("batch run", SafeText.toLine(reference), { known, list: "ls data" })
 })
 
 /** Opens a run to read it. */
-const opened = Effect.fnUntraced(function*(reference: string) {
-  const directory = yield* directoryOf(reference)
-  const manifest = yield* Effect.mapError(BatchFiles.manifestOf(directory), ({ message }) => usage(message))
-  if (manifest === undefined) return yield* usage(`${directory} has no ${BatchFiles.names.manifest}`)
-  const rows = yield* RowJournal.resultsOf(directory, BatchFiles.names.isBatch)
-  return { directory, manifest, rows, results: Stream.mapError(rows, ({ message }) => notDone(message)) }
+const openRun = Effect.fnUntraced(function*(reference: string) {
+  const directory = yield* findRunDirectory(reference)
+  const manifest = yield* Effect.mapError(BatchFiles.readManifest(directory), ({ message }) => makeUsageFailure(message))
+  if (manifest === undefined) return yield* makeUsageFailure(`${directory} has no ${BatchFiles.names.manifest}`)
+  const rows = yield* RowJournal.readResults(directory, BatchFiles.names.isBatch)
+  return { directory, manifest, rows, results: Stream.mapError(rows, ({ message }) => makeWorkFailure(message)) }
 })
 
-interface One {
+interface RunReference {
   readonly directory: string
 }
 
-const percent = (part: number, whole: number): string => whole === 0 ? "–" : `${Math.round(part / whole * 100)} %`
+const formatPercent = (part: number, whole: number): string => whole === 0 ? "–" : `${Math.round(part / whole * 100)} %`
 
 /** Prints what a run amounts to. */
-export const stats = Effect.fn("hermes batch stats")(function*({ directory: reference, json }: One & { readonly json: boolean }) {
-  const { manifest, results } = yield* opened(reference)
-  const totals = BatchFiles.noTotals()
-  const known = BatchFiles.knownOf(manifest)
-  yield* Stream.runForEach(results, (row) => Effect.sync(() => BatchFiles.add(totals, row, known)))
-  const found = BatchFiles.statistics(totals, manifest, { at: manifest.created_at, seconds: 0 })
+export const showStatistics = Effect.fn("hermes batch stats")(function*({ directory: reference, json }: RunReference & { readonly json: boolean }) {
+  const { manifest, results } = yield* openRun(reference)
+  const totals = BatchFiles.makeTotals()
+  const known = BatchFiles.collectKnown(manifest)
+  yield* Stream.runForEach(results, (row) => Effect.sync(() => BatchFiles.addRow(totals, row, known)))
+  const found = BatchFiles.toStatistics(totals, manifest, { at: manifest.created_at, seconds: 0 })
   if (json) {
     const { completed_at: _, duration_seconds: __, ...rest } = found
-    return yield* line(SafeText.json(rest, 2))
+    return yield* printLine(SafeText.toJson(rest, 2))
   }
   const { reasoning_statistics: reasoning, rows, usage: used } = found
   // Rows that were discarded, failed or not begun did not complete; those that the dataset has no more are counted beside it.
   const allRows = rows.finished + rows.discarded + rows.missing
   const tools = Object.entries(found.tool_statistics).filter(([, { count }]) => count > 0).toSorted(([, a], [, b]) => b.count - a.count)
-  yield* line([
+  yield* printLine([
     `${manifest.run_name}: ${found.total_prompts - rows.missing} of ${found.total_prompts} rows done, begun ${manifest.created_at.slice(0, 16).replace("T", " ")}`,
-    table([
+    renderTable([
       ["dataset", manifest.dataset.path],
       ["model", manifest.model],
       ["distribution", manifest.distribution],
-      ["completed", `${rows.completed} of ${allRows} (${percent(rows.completed, allRows)})`],
+      ["completed", `${rows.completed} of ${allRows} (${formatPercent(rows.completed, allRows)})`],
       ...Object.entries(found.exits).filter(([exit]) => exit !== "text_response").map(([exit, count]) => ["", `${exit}: ${count}`]),
       ...Object.entries(found.discards).map(([reason, count]) => ["discarded", `${count}: ${reason}`]),
       ...rows.with_unknown_tools === 0 ? [] : [["left out", `${rows.with_unknown_tools} rows with unknown tools`]],
@@ -83,69 +83,69 @@ export const stats = Effect.fn("hermes batch stats")(function*({ directory: refe
       ["reasoning", `${reasoning.turns_with_reasoning} of ${reasoning.total_assistant_turns} turns`],
       ["model calls", String(used.api_calls)],
       ["tokens", `${used.prompt_tokens.toLocaleString("en-US")} in, ${used.completion_tokens.toLocaleString("en-US")} out`],
-      ...used.cost_usd === 0 ? [] : [["cost", dollars(used.cost_usd)]]
+      ...used.cost_usd === 0 ? [] : [["cost", formatDollars(used.cost_usd)]]
     ]),
-    ...tools.length === 0 ? [] : ["", table([["tool", "calls", "failed", "success"], ...tools.map(([name, { count, failure, success }]) => [name, String(count), String(failure), percent(success, count)])])]
-  ].map(SafeText.plain).join("\n"))
+    ...tools.length === 0 ? [] : ["", renderTable([["tool", "calls", "failed", "success"], ...tools.map(([name, { count, failure, success }]) => [name, String(count), String(failure), formatPercent(success, count)])])]
+  ].map(SafeText.toPlainText).join("\n"))
 }, Effect.scoped)
 
 /** Writes the merged files again. */
-export const merge = Effect.fn("hermes batch merge")(function*({ directory: reference, keepWithoutReasoning }: One & { readonly keepWithoutReasoning: boolean }) {
-  const { directory, manifest, rows } = yield* opened(reference)
+export const merge = Effect.fn("hermes batch merge")(function*({ directory: reference, keepWithoutReasoning }: RunReference & { readonly keepWithoutReasoning: boolean }) {
+  const { directory, manifest, rows } = yield* openRun(reference)
   const results = keepWithoutReasoning
     ? Stream.map(rows, (row) => row.discarded === noReasoning ? { ...row, discarded: undefined } : row)
     : rows
-  const { merged } = yield* Effect.mapError(BatchRun.finish(directory, { results }, manifest), ({ message }) => notDone(message))
+  const { merged } = yield* Effect.mapError(BatchRun.finish(directory, { results }, manifest), ({ message }) => makeWorkFailure(message))
   const paths = yield* Path.Path
-  yield* line(`${paths.join(directory, BatchFiles.names.trajectories)}: ${merged.written} rows; left out: ${merged.discarded} discarded, ${merged.withUnknownTools} with unknown tools`)
+  yield* printLine(`${paths.join(directory, BatchFiles.names.trajectories)}: ${merged.written} rows; left out: ${merged.discarded} discarded, ${merged.withUnknownTools} with unknown tools`)
 }, Effect.scoped)
 
 const longestTurn = 4000
 
-const turnText = ({ from, value }: ShareGpt.Turn): ReadonlyArray<string> => [
+const formatTurn = ({ from, value }: ShareGpt.Turn): ReadonlyArray<string> => [
   `── ${from}`,
-  SafeText.text(value.length > longestTurn ? `${value.slice(0, longestTurn)}\n… ${value.length - longestTurn} characters more (--json has all)` : value)
+  SafeText.sanitise(value.length > longestTurn ? `${value.slice(0, longestTurn)}\n… ${value.length - longestTurn} characters more (--json has all)` : value)
 ]
 
 /** Prints one row. */
-export const show = Effect.fn("hermes batch show")(function*({ directory: reference, json, row }: One & { readonly json: boolean; readonly row: string }) {
-  const { results } = yield* opened(reference)
+export const show = Effect.fn("hermes batch show")(function*({ directory: reference, json, row }: RunReference & { readonly json: boolean; readonly row: string }) {
+  const { results } = yield* openRun(reference)
   const found = yield* Stream.runCollect(Stream.filter(results, ({ fields, id }) => id === row || String(fields["prompt_index"]) === row))
   const one = found.find(({ id }) => id === row) ?? found[0]
-  if (one === undefined) return yield* usage(`no row "${row}" is done: name its id, or its index (prompt_index)`)
-  if (json) return yield* line(SafeText.json({ row_id: one.id, discarded: one.discarded, ...one.fields }, 2))
-  const run = Json.fields(one.fields["run"])
-  const tools = Json.fields(one.fields["tool_stats"])
-  const calls = Json.items(run["model_calls"]).map(Json.fields)
-  const { message: problem } = Json.fields(run["error"])
-  const system = Json.word(run["system_prompt"])
-  yield* line([
-    `${one.id} (index ${Json.word(one.fields["prompt_index"])}): ${one.discarded === undefined ? Json.word(run["exit"]) : `discarded: ${one.discarded}`}`,
-    ...problem === undefined ? [] : [`error      ${Json.word(problem)}`],
-    `session    ${Json.word(run["session_id"])}`,
-    `toolsets   ${Json.items(one.fields["toolsets_used"]).map(Json.word).join(", ")}`,
-    `tools      ${Object.entries(tools).flatMap(([name, stat]) => Json.fields(stat)["count"] === 0 ? [] : [`${name} ${Json.word(Json.fields(stat)["count"])}`]).join(", ") || "no calls"}`,
+  if (one === undefined) return yield* makeUsageFailure(`no row "${row}" is done: name its id, or its index (prompt_index)`)
+  if (json) return yield* printLine(SafeText.toJson({ row_id: one.id, discarded: one.discarded, ...one.fields }, 2))
+  const run = Json.readFields(one.fields["run"])
+  const tools = Json.readFields(one.fields["tool_stats"])
+  const calls = Json.readItems(run["model_calls"]).map(Json.readFields)
+  const { message: problem } = Json.readFields(run["error"])
+  const system = Json.readWord(run["system_prompt"])
+  yield* printLine([
+    `${one.id} (index ${Json.readWord(one.fields["prompt_index"])}): ${one.discarded === undefined ? Json.readWord(run["exit"]) : `discarded: ${one.discarded}`}`,
+    ...problem === undefined ? [] : [`error      ${Json.readWord(problem)}`],
+    `session    ${Json.readWord(run["session_id"])}`,
+    `toolsets   ${Json.readItems(one.fields["toolsets_used"]).map(Json.readWord).join(", ")}`,
+    `tools      ${Object.entries(tools).flatMap(([name, stat]) => Json.readFields(stat)["count"] === 0 ? [] : [`${name} ${Json.readWord(Json.readFields(stat)["count"])}`]).join(", ") || "no calls"}`,
     ...calls.map((call, index) =>
-      `${index === 0 ? "calls      " : "           "}${Json.word(call["model"])} ${Json.word(call["status"])}, ${Json.word(call["finish_reason"]) || "no finish reason"}, ${Json.word(call["duration_ms"])} ms, ${Json.word(Json.fields(call["usage"])["total_tokens"]) || 0} tokens`),
-    ...turnText({ from: "system", value: system }),
-    ...(ShareGpt.read(one.fields["conversations"]) ?? []).slice(1).flatMap((turn) => turnText(turn))
+      `${index === 0 ? "calls      " : "           "}${Json.readWord(call["model"])} ${Json.readWord(call["status"])}, ${Json.readWord(call["finish_reason"]) || "no finish reason"}, ${Json.readWord(call["duration_ms"])} ms, ${Json.readWord(Json.readFields(call["usage"])["total_tokens"]) || 0} tokens`),
+    ...formatTurn({ from: "system", value: system }),
+    ...(ShareGpt.read(one.fields["conversations"]) ?? []).slice(1).flatMap((turn) => formatTurn(turn))
   ].join("\n"))
 }, Effect.scoped)
 
-interface Compared {
+interface RowSummary {
   readonly exit: string
   readonly calls: number
   readonly answer: string
   readonly tokens: number
 }
 
-const comparedOf = (fields: Json.Fields, discarded: string | undefined): Compared => {
-  const run = Json.fields(fields["run"])
+const summariseRow = (fields: Json.Fields, discarded: string | undefined): RowSummary => {
+  const run = Json.readFields(fields["run"])
   const last = (ShareGpt.read(fields["conversations"]) ?? []).findLast(({ from }) => from === "gpt")?.value ?? ""
   const calls = fields["api_calls"]
-  const tokens = Json.fields(run["usage"])["total_tokens"]
+  const tokens = Json.readFields(run["usage"])["total_tokens"]
   return {
-    exit: discarded ?? Json.word(run["exit"]),
+    exit: discarded ?? Json.readWord(run["exit"]),
     calls: typeof calls === "number" ? calls : 0,
     tokens: typeof tokens === "number" ? tokens : 0,
     answer: last.replace(/^<think>[\s\S]*?<\/think>\s*/, "")
@@ -153,13 +153,13 @@ const comparedOf = (fields: Json.Fields, discarded: string | undefined): Compare
 }
 
 /** Compares the rows of two runs. */
-export const diff = Effect.fn("hermes batch diff")(function*({ directory, json, other }: One & { readonly json: boolean; readonly other: string }) {
-  const rowsOf = Effect.fnUntraced(function*(reference: string) {
-    const { manifest, results } = yield* opened(reference)
-    const rows = yield* Stream.runCollect(Stream.map(results, ({ discarded, fields, id }) => [id, comparedOf(fields, discarded)] as const))
+export const diff = Effect.fn("hermes batch diff")(function*({ directory, json, other }: RunReference & { readonly json: boolean; readonly other: string }) {
+  const readRowSummaries = Effect.fnUntraced(function*(reference: string) {
+    const { manifest, results } = yield* openRun(reference)
+    const rows = yield* Stream.runCollect(Stream.map(results, ({ discarded, fields, id }) => [id, summariseRow(fields, discarded)] as const))
     return { name: manifest.run_name, rows: new Map(rows) }
   })
-  const [a, b] = yield* Effect.all([rowsOf(directory), rowsOf(other)])
+  const [a, b] = yield* Effect.all([readRowSummaries(directory), readRowSummaries(other)])
   const ids = Array.from(new Set([...a.rows.keys(), ...b.rows.keys()]))
   const differing = ids.flatMap((id) => {
     const [left, right] = [a.rows.get(id), b.rows.get(id)]
@@ -172,28 +172,28 @@ export const diff = Effect.fn("hermes batch diff")(function*({ directory, json, 
     // Tokens alone differ with the names in the system prompt.
     return what.length === 0 ? [] : [{ id, what: [...what, `tokens ${left.tokens} → ${right.tokens}`].join(", ") }]
   })
-  if (json) return yield* line(SafeText.json({ runs: [a.name, b.name], rows: ids.length, same: ids.length - differing.length, different: differing }, 2))
-  yield* line([
+  if (json) return yield* printLine(SafeText.toJson({ runs: [a.name, b.name], rows: ids.length, same: ids.length - differing.length, different: differing }, 2))
+  yield* printLine([
     `${a.name} and ${b.name}: ${ids.length} rows, ${ids.length - differing.length} the same`,
-    ...differing.length === 0 ? [] : [table(differing.map(({ id, what }) => [`  ${id}`, what]))]
-  ].map(SafeText.plain).join("\n"))
+    ...differing.length === 0 ? [] : [renderTable(differing.map(({ id, what }) => [`  ${id}`, what]))]
+  ].map(SafeText.toPlainText).join("\n"))
 }, Effect.scoped)
 
 /** Serves the studio on the sessions of a run. */
-export const view = Effect.fn("hermes batch view")(function*({ directory: reference, port = 0 }: One & { readonly port: number | undefined }) {
-  if (port < 0 || port > 65_535) return yield* usage(`--port "${port}" is invalid: expected a number from 0 to 65535`)
+export const view = Effect.fn("hermes batch view")(function*({ directory: reference, port = 0 }: RunReference & { readonly port: number | undefined }) {
+  if (port < 0 || port > 65_535) return yield* makeUsageFailure(`--port "${port}" is invalid: expected a number from 0 to 65535`)
   const { protect } = yield* Output
   yield* protect
   const paths = yield* Path.Path
   const home = yield* Home
-  const { directory, manifest } = yield* opened(reference)
+  const { directory, manifest } = yield* openRun(reference)
   const ended = yield* EndSignal
   yield* Effect.gen(function*() {
     const { url } = yield* Effect.mapError(
       StudioServer.serve({ home: home.root, models: [], version, port, exists: Effect.succeed(true) }),
-      (reason) => notDone(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
+      (reason) => makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
     )
-    yield* line(`Studio on run ${manifest.run_name}: ${url}  (read-only; Ctrl+C ends it)`)
+    yield* printLine(`Studio on run ${manifest.run_name}: ${url}  (read-only; Ctrl+C ends it)`)
     yield* ended
   }).pipe(Effect.provide(SessionStore.layerSqlite({ path: paths.join(directory, BatchFiles.names.database) })))
 }, Effect.scoped, Effect.provide(CommandSettings.surroundings))

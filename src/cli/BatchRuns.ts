@@ -14,23 +14,23 @@ import type { AgentFile } from "../config/AgentFile.ts"
 import * as Config from "../config/Config.ts"
 import type { Values } from "../config/Settings.ts"
 import { fetchImage } from "../environment/Container.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as BatchFiles from "../runner/batch/BatchFiles.ts"
 import { RowRefused } from "../runner/batch/BatchRow.ts"
 import * as BatchRun from "../runner/batch/BatchRun.ts"
 import * as Dataset from "../runner/batch/Dataset.ts"
 import * as Distributions from "../runner/batch/Distributions.ts"
-import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
+import { InteractiveMode, makeUnattended } from "../tool/approval/InteractiveMode.ts"
 import * as Json from "../domain/Json.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
 import type { RunFlags } from "./BatchCommand.ts"
 import * as ClusterSettings from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { failed, type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import { failed, type Failure, InterruptCode, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { Output, table } from "./ProgramOutput.ts"
+import { Output, renderTable } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as ProgressDisplay from "./ProgressDisplay.ts"
 import * as BatchProgress from "./render/BatchProgress.ts"
@@ -39,7 +39,7 @@ import * as SafeText from "./render/SafeText.ts"
 import * as RunLimits from "./RunLimits.ts"
 
 /** Flags without which nothing can be run. */
-const required = (flags: RunFlags) => {
+const readRequiredFlags = (flags: RunFlags) => {
   const { batchSize, datasetFile, runName } = flags
   const missing = [
     ...datasetFile === undefined ? ["--dataset_file PATH"] : [],
@@ -47,44 +47,44 @@ const required = (flags: RunFlags) => {
     ...runName === undefined ? ["--run_name NAME"] : []
   ]
   if (datasetFile === undefined || batchSize === undefined || runName === undefined) {
-    return Effect.fail(usage(`${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing: hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first`))
+    return Effect.fail(makeUsageFailure(`${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing: hermes batch run --dataset_file=data.jsonl --batch_size=10 --run_name=first`))
   }
-  if (!/^[\w][\w.-]{0,99}$/.test(runName)) return Effect.fail(usage(`--run-name "${runName}" is not the name of a directory: use letters, digits, ., - and _`))
+  if (!/^[\w][\w.-]{0,99}$/.test(runName)) return Effect.fail(makeUsageFailure(`--run-name "${runName}" is not the name of a directory: use letters, digits, ., - and _`))
   const least: ReadonlyArray<readonly [string, number | undefined, number]> = [
     ["--batch-size", batchSize, 1], ["--num-workers", flags.numWorkers, 1], ["--max-samples", flags.maxSamples, 1], ["--max-turns", flags.maxTurns, 1],
     ["--retries", flags.retries, 0], ["--log-prefix-chars", flags.logPrefixChars, 0]
   ]
   const wrong = least.find(([, value, most]) => value !== undefined && value < most)
-  if (wrong !== undefined) return Effect.fail(usage(`${wrong[0]} ${wrong[1]} is too small: pass ${wrong[2]} or more`))
+  if (wrong !== undefined) return Effect.fail(makeUsageFailure(`${wrong[0]} ${wrong[1]} is too small: pass ${wrong[2]} or more`))
   return Effect.succeed({ batchSize, datasetFile, runName })
 }
 
 /** The settings that flags of this command stand for. */
-const settingsOf = (flags: RunFlags, hasImages: boolean, paths: Path.Path): ReadonlyArray<Config.Flag> => {
-  const list = (text: string | undefined) => text === undefined ? undefined : Flags.names(text)
+const toSettingsFlags = (flags: RunFlags, hasImages: boolean, paths: Path.Path): ReadonlyArray<Config.Flag> => {
+  const splitNames = (text: string | undefined) => text === undefined ? undefined : Flags.splitNames(text)
   return [
     { name: "--max-tokens", key: "model.max_tokens", value: flags.maxTokens },
     { name: "--api-key", key: "model.api_key", value: flags.apiKey },
     { name: "--reasoning-effort", key: "agent.reasoning_effort", value: flags.reasoningDisabled ? "none" : flags.reasoningEffort },
-    { name: "--prefill-messages-file", key: "prefill_messages_file", value: flags.prefillMessagesFile === undefined ? undefined : paths.resolve(workingDirectory(), flags.prefillMessagesFile) },
-    { name: "--providers-allowed", key: "provider_routing.only", value: list(flags.providersAllowed) },
-    { name: "--providers-ignored", key: "provider_routing.ignore", value: list(flags.providersIgnored) },
-    { name: "--providers-order", key: "provider_routing.order", value: list(flags.providersOrder) },
+    { name: "--prefill-messages-file", key: "prefill_messages_file", value: flags.prefillMessagesFile === undefined ? undefined : paths.resolve(getWorkingDirectory(), flags.prefillMessagesFile) },
+    { name: "--providers-allowed", key: "provider_routing.only", value: splitNames(flags.providersAllowed) },
+    { name: "--providers-ignored", key: "provider_routing.ignore", value: splitNames(flags.providersIgnored) },
+    { name: "--providers-order", key: "provider_routing.order", value: splitNames(flags.providersOrder) },
     { name: "--provider-sort", key: "provider_routing.sort", value: flags.providerSort },
     { name: "--image", key: "terminal.docker_image", value: flags.image },
     { name: hasImages ? "--image" : "dataset", key: "terminal.backend", value: flags.image !== undefined || hasImages ? "docker" : undefined }
   ]
 }
 
-const imageIn = ({ fields }: Dataset.Row): string | undefined => Json.string(fields["image"]) ?? Json.string(fields["docker_image"])
+const findRowImage = ({ fields }: Dataset.Row): string | undefined => Json.readString(fields["image"]) ?? Json.readString(fields["docker_image"])
 
 /** Images of rows: fetched once each, and known by the tree that a container is started for. */
-const images = Effect.fnUntraced(function*(settings: () => Values | undefined) {
+const makeRowImages = Effect.fnUntraced(function*(settings: () => Values | undefined) {
   const fs = yield* FileSystem.FileSystem
   const services = yield* Effect.context<Effect.Services<ReturnType<typeof fetchImage>>>()
   const ofTrees = new Map<string, string>()
   const fetched = new Map<string, Effect.Effect<void, RowRefused>>()
-  const ready = Effect.fnUntraced(function*(image: string) {
+  const fetchImageOnce = Effect.fnUntraced(function*(image: string) {
     const known = fetched.get(image)
     if (known !== undefined) return yield* known
     const once = yield* Effect.cached(fetchImage(settings()?.terminal.dockerBinary, image).pipe(
@@ -97,9 +97,9 @@ const images = Effect.fnUntraced(function*(settings: () => Values | undefined) {
   return {
     imageOf: (tree: string) => ofTrees.get(tree),
     prepare: Effect.fnUntraced(function*(row: Dataset.Row, workspace: string) {
-      const image = imageIn(row) ?? (settings()?.terminal.backend === "docker" ? settings()?.terminal.dockerImage : undefined)
+      const image = findRowImage(row) ?? (settings()?.terminal.backend === "docker" ? settings()?.terminal.dockerImage : undefined)
       if (image === undefined) return
-      yield* ready(image)
+      yield* fetchImageOnce(image)
       const tree = yield* Effect.orElseSucceed(fs.realPath(workspace), () => workspace)
       const other = ofTrees.get(tree)
       if (other !== undefined && other !== image) return yield* new RowRefused({ message: `${workspace} is the directory of a row with the image ${other}: give the rows different directories` })
@@ -108,43 +108,43 @@ const images = Effect.fnUntraced(function*(settings: () => Values | undefined) {
   }
 })
 
-const distributions = (): string =>
-  table(Object.entries(Distributions.table).map(([name, { description, toolsets }]) => [
+const formatDistributions = (): string =>
+  renderTable(Object.entries(Distributions.table).map(([name, { description, toolsets }]) => [
     name,
     `${description}: ${Object.entries(toolsets).map(([toolset, percentage]) => `${toolset} ${percentage}`).join(", ")}`
   ]))
 
-const resumeLine = (runName: string): string => `Go on with the same command and --resume (run "${runName}").`
+const formatResumeHint = (runName: string): string => `Go on with the same command and --resume (run "${runName}").`
 
-const count = (number: number, one: string): string => `${number} ${one}${number === 1 ? "" : "s"}`
+const formatCount = (number: number, one: string): string => `${number} ${one}${number === 1 ? "" : "s"}`
 
 /** The summary of a run. */
-const summaryText = (runName: string, directory: string, report: BatchRun.Report): string => {
+const formatSummary = (runName: string, directory: string, report: BatchRun.Report): string => {
   const { before, costUsd, failed, failures, merged, millis, statistics: { rows }, stopped, tokens, total } = report
   const left = total - before - report.finished - report.discarded - failed
   return [
-    `${runName}: ${total - failed - left} of ${total} rows done in ${BatchProgress.time(millis)}${before > 0 ? `, ${before} of them before` : ""}`,
-    ...table([
+    `${runName}: ${total - failed - left} of ${total} rows done in ${BatchProgress.formatTime(millis)}${before > 0 ? `, ${before} of them before` : ""}`,
+    ...renderTable([
       ["  finished", `${rows.finished}${rows.gone === 0 ? "" : `, ${rows.gone} of them of rows that the dataset has no more, or changed`}`],
       ...rows.discarded === 0 ? [] : [["  discarded", `${rows.discarded} (no reasoning in any turn)`]],
       ...failed === 0 ? [] : [["  failed", String(failed)]],
       ...left === 0 ? [] : [["  not begun", String(left)]],
       ["  tokens", tokens.toLocaleString("en-US")],
-      ...costUsd === undefined || costUsd === 0 ? [] : [["  cost", BatchProgress.dollars(costUsd)]]
+      ...costUsd === undefined || costUsd === 0 ? [] : [["  cost", BatchProgress.formatDollars(costUsd)]]
     ]).split("\n"),
-    `  ${directory}/${BatchFiles.names.trajectories}: ${count(merged.written, "row")}${merged.withUnknownTools === 0 ? "" : `; ${merged.withUnknownTools} left out, which name unknown tools`}`,
-    ...failures.slice(0, 5).map(({ attempts, id, message }) => `Failed: row ${id} after ${count(attempts, "attempt")}: ${message}`),
-    ...failures.length > 5 ? [`… and ${count(failures.length - 5, "more row")}: see attempts.jsonl`] : [],
+    `  ${directory}/${BatchFiles.names.trajectories}: ${formatCount(merged.written, "row")}${merged.withUnknownTools === 0 ? "" : `; ${merged.withUnknownTools} left out, which name unknown tools`}`,
+    ...failures.slice(0, 5).map(({ attempts, id, message }) => `Failed: row ${id} after ${formatCount(attempts, "attempt")}: ${message}`),
+    ...failures.length > 5 ? [`… and ${formatCount(failures.length - 5, "more row")}: see attempts.jsonl`] : [],
     ...stopped === undefined ? [] : [`Stopped: ${stopped}`],
-    ...failed > 0 || left > 0 ? [resumeLine(runName)] : []
-  ].map(SafeText.plain).join("\n")
+    ...failed > 0 || left > 0 ? [formatResumeHint(runName)] : []
+  ].map(SafeText.toPlainText).join("\n")
 }
 
-const refusal = (error: BatchFiles.BatchError | Dataset.DatasetError): Failure =>
-  error._tag === "BatchError" && !error.isInput ? notDone(error.message) : usage(error.message)
+const toFailure = (error: BatchFiles.BatchError | Dataset.DatasetError): Failure =>
+  error._tag === "BatchError" && !error.isInput ? makeWorkFailure(error.message) : makeUsageFailure(error.message)
 
 /** Tools that an agent file names; with sub-agents, the tool for those. */
-const toolsOf = (agentFile: AgentFile | undefined): ReadonlyArray<string> | undefined =>
+const listAgentTools = (agentFile: AgentFile | undefined): ReadonlyArray<string> | undefined =>
   agentFile?.tools === undefined ? undefined : [...agentFile.tools, ...agentFile.subAgents.length > 0 ? [Toolsets.ofSubAgents] : []]
 
 const hasTurns = (agentFile: AgentFile | undefined): boolean => agentFile?.settings.some(({ key }) => key === "agent.max_turns") === true
@@ -152,13 +152,13 @@ const hasTurns = (agentFile: AgentFile | undefined): boolean => agentFile?.setti
 /** Runs a dataset. */
 export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
   const output = yield* Output
-  if (flags.listDistributions) return yield* output.out(`${distributions()}\n`)
-  const { batchSize, datasetFile, runName } = yield* required(flags)
+  if (flags.listDistributions) return yield* output.out(`${formatDistributions()}\n`)
+  const { batchSize, datasetFile, runName } = yield* readRequiredFlags(flags)
   const { budget, limits, timeout } = yield* RunLimits.read(flags)
-  if (flags.script !== undefined && flags.replay !== undefined) return yield* usage("--script and --replay exclude each other: use one of them")
+  if (flags.script !== undefined && flags.replay !== undefined) return yield* makeUsageFailure("--script and --replay exclude each other: use one of them")
   const { distribution } = flags
   const found = distribution === undefined ? undefined : Distributions.find(distribution)
-  if (typeof found === "string") return yield* usage(found)
+  if (typeof found === "string") return yield* makeUsageFailure(found)
   yield* output.protect
   const shared = yield* hermes
   const paths = yield* Path.Path
@@ -168,36 +168,36 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
   const promptField = flags.promptField ?? "prompt"
   const dataset = yield* Effect.mapError(
     Dataset.read(datasetFile, { required: [promptField], idField: flags.idField, limit: flags.maxSamples, split: flags.split }),
-    refusal
+    toFailure
   )
   const agentFile = flags.agent === undefined ? undefined : yield* Effect.flatMap(Effect.promise(() => import("./AgentChoice.ts")), ({ choose }) => choose(flags.agent ?? "", true))
   const shown = yield* ProgressDisplay.make()
-  for (const text of Dataset.linesOf(dataset.problems)) yield* shown.say(`Warning: ${text}`)
-  const options = Flags.configOptions({ ...shared, agentFile })
-  const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...settingsOf(flags, dataset.rows.some((row) => imageIn(row) !== undefined), paths)] })
+  for (const text of Dataset.renderProblems(dataset.problems)) yield* shown.say(`Warning: ${text}`)
+  const options = Flags.toConfigOptions({ ...shared, agentFile })
+  const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...toSettingsFlags(flags, dataset.rows.some((row) => findRowImage(row) !== undefined), paths)] })
   for (const warning of warnings) yield* shown.say(`Warning: ${warning}`)
   // The runners of a cluster have models of their own.
   if (!flags.cluster) yield* RunnerRuntime.requireModel(settings, flags)
   const directory = paths.join(flags.outputDir ?? "data", runName)
-  const absolute = paths.resolve(workingDirectory(), directory)
-  yield* Effect.mapError(fs.makeDirectory(absolute, { recursive: true, mode: 0o700 }), ({ message }) => usage(`--output-dir: ${message}`))
-  const environments = yield* images(() => settings)
+  const absolute = paths.resolve(getWorkingDirectory(), directory)
+  yield* Effect.mapError(fs.makeDirectory(absolute, { recursive: true, mode: 0o700 }), ({ message }) => makeUsageFailure(`--output-dir: ${message}`))
+  const environments = yield* makeRowImages(() => settings)
   if (flags.cluster) {
     const own = flags.script !== undefined ? "--script" : flags.replay !== undefined ? "--replay" : undefined
-    if (own !== undefined) return yield* usage(`${own} answers on this machine, and rows of --cluster run on others: give it to \`hermes cluster runner\`, or leave out --cluster`)
-    const withImage = flags.image !== undefined ? "--image" : dataset.rows.find((row) => imageIn(row) !== undefined)?.id
-    if (withImage !== undefined) return yield* usage(`${withImage === "--image" ? withImage : `row ${withImage}: image`}: rows of --cluster run where their runner runs: set terminal.docker_image of the runners, or leave out --cluster`)
+    if (own !== undefined) return yield* makeUsageFailure(`${own} answers on this machine, and rows of --cluster run on others: give it to \`hermes cluster runner\`, or leave out --cluster`)
+    const withImage = flags.image !== undefined ? "--image" : dataset.rows.find((row) => findRowImage(row) !== undefined)?.id
+    if (withImage !== undefined) return yield* makeUsageFailure(`${withImage === "--image" ? withImage : `row ${withImage}: image`}: rows of --cluster run where their runner runs: set terminal.docker_image of the runners, or leave out --cluster`)
   }
-  const verboseLine = (row: Dataset.Row, fields: Json.Fields) => {
-    const turns = Json.items(fields["conversations"])
-    const answer = Json.word(Json.fields(turns.at(-1))["value"]).replace(/^<think>[\s\S]*?<\/think>\s*/, "")
-    return shown.say(`${row.id}: ${SafeText.line(answer).slice(0, flags.logPrefixChars ?? 100)}`)
+  const reportAnswer = (row: Dataset.Row, fields: Json.Fields) => {
+    const turns = Json.readItems(fields["conversations"])
+    const answer = Json.readWord(Json.readFields(turns.at(-1))["value"]).replace(/^<think>[\s\S]*?<\/think>\s*/, "")
+    return shown.say(`${row.id}: ${SafeText.toLine(answer).slice(0, flags.logPrefixChars ?? 100)}`)
   }
 
-  const address = flags.cluster ? yield* ClusterSettings.addressOf(settings) : undefined
+  const address = flags.cluster ? yield* ClusterSettings.requireDatabaseUrl(settings) : undefined
   const work = Effect.gen(function*() {
     const elsewhere = address === undefined ? undefined : yield* Effect.flatMap(Effect.promise(() => import("./ClusterBatch.ts")), (cluster) =>
-      Effect.mapError(cluster.elsewhere(address, { runName, directory: absolute, settings, agentFile, rowTimeout: flags.rowTimeout }), (error) => error._tag === "ClusterError" ? ClusterSettings.told(error) : usage(error.message)))
+      Effect.mapError(cluster.makeRowSubmitter(address, { runName, directory: absolute, settings, agentFile, rowTimeout: flags.rowTimeout }), (error) => error._tag === "ClusterError" ? ClusterSettings.toClusterFailure(error) : makeUsageFailure(error.message)))
     const router = yield* ModelRouter
     const route = address === undefined ? yield* router.primary : undefined
     const { model, provider } = route ?? { model: settings.model.default ?? "its default", provider: settings.model.provider }
@@ -209,7 +209,7 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
       batchSize,
       workers: flags.numWorkers ?? 4,
       distribution,
-      toolsets: shared.toolsets !== undefined ? Flags.names(shared.toolsets) : flags.distribution === undefined ? toolsOf(agentFile) : undefined,
+      toolsets: shared.toolsets !== undefined ? Flags.splitNames(shared.toolsets) : flags.distribution === undefined ? listAgentTools(agentFile) : undefined,
       disabledToolsets: settings.disabledToolsets,
       seed: flags.seed,
       resumes: shared.resume !== undefined,
@@ -227,13 +227,13 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
       route,
       prepare: environments.prepare,
       elsewhere,
-      onProgress: RunLimits.watched({ limits }, shown),
+      onProgress: RunLimits.watchProgress({ limits }, shown),
       onNote: (text) => shown.say(`Note: ${text}`),
-      onAnswer: shared.verbose ? verboseLine : undefined
+      onAnswer: shared.verbose ? reportAnswer : undefined
     })
   }).pipe(
-    Effect.catchTags({ BatchError: refusal, JournalError: ({ message }) => notDone(message) }),
-    Effect.provideService(InteractiveMode, unattended("batch run", settings.approvals.unattendedMode)),
+    Effect.catchTags({ BatchError: toFailure, JournalError: ({ message }) => makeWorkFailure(message) }),
+    Effect.provideService(InteractiveMode, makeUnattended("batch run", settings.approvals.unattendedMode)),
     Effect.provide(program.layer(settings, {
       agentFile,
       script: flags.script,
@@ -253,15 +253,15 @@ export const run = Effect.fn("hermes batch run")(function*(flags: RunFlags) {
     Effect.gen(function*() {
       if (Exit.isSuccess(exit)) {
         yield* shown.clear
-        yield* output.out(`${summaryText(runName, directory, exit.value)}\n`)
+        yield* output.out(`${formatSummary(runName, directory, exit.value)}\n`)
         const { failures, stopped } = exit.value
-        return failures.length > 0 || stopped !== undefined ? yield* silent(failed) : undefined
+        return failures.length > 0 || stopped !== undefined ? yield* makeSilentFailure(failed) : undefined
       }
       yield* shown.clear
       const last = shown.last()
       if (Exit.hasInterrupts(exit)) {
-        if (last !== undefined) yield* output.err(`Interrupted: ${BatchProgress.facts(last)[0] ?? ""} done, those in flight are not written.\n${resumeLine(runName)}\n`)
-        return yield* silent(interruptCode())
+        if (last !== undefined) yield* output.err(`Interrupted: ${BatchProgress.listFacts(last)[0] ?? ""} done, those in flight are not written.\n${formatResumeHint(runName)}\n`)
+        return yield* makeSilentFailure(interruptCode())
       }
       return yield* Effect.failCause(exit.cause)
     })))

@@ -6,11 +6,11 @@
  */
 import type * as FileChange from "../domain/FileChange.ts"
 import type { ChangeSet, History } from "../session/ChangeSets.ts"
-import type { Done, Plan } from "../session/ChangeUndo.ts"
+import type { UndoResult, Plan } from "../session/ChangeUndo.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import * as DiffText from "./render/DiffText.ts"
 import * as SafeText from "./render/SafeText.ts"
-import { counted } from "./render/UsageText.ts"
+import { formatQuantity } from "./render/UsageText.ts"
 import * as Width from "./render/Width.ts"
 
 /** Lines of one conflict. */
@@ -18,43 +18,43 @@ const conflictLines = 40
 
 const promptColumns = 60
 
-const shown = (text: string): string => SafeText.line(Redaction.redactText(text))
+const toSafeLine = (text: string): string => SafeText.toLine(Redaction.redactText(text))
 
 /** Title of a run: the beginning of what was asked for. */
-export const title = ({ prompt, turnId }: ChangeSet): string => {
-  const line = shown(Redaction.beginning(prompt, 500).trim().split("\n")[0] ?? "")
+export const formatTitle = ({ prompt, turnId }: ChangeSet): string => {
+  const line = toSafeLine(Redaction.takeBeginning(prompt, 500).trim().split("\n")[0] ?? "")
   return line === "" ? turnId : Width.cut(line, promptColumns)
 }
 
 /** Conflicts of a plan with their differences, and the files that cannot be put back. */
-export const conflicts = ({ conflicts, direction, lost, set }: Plan, room: DiffText.Room): ReadonlyArray<string> => [
+export const renderConflicts = ({ conflicts, direction, lost, set }: Plan, room: DiffText.Room): ReadonlyArray<string> => [
   ...conflicts.flatMap(({ diff, path, reason }) => [
-    room.paint.text(`${shown(DiffText.nameIn(set.cwd, path))}: ${reason}. ${direction === "undo" ? "Undo" : "Redo"} would change it so:`, "yellow"),
-    ...DiffText.lines(diff, { ...room, most: conflictLines }, "the rest is not shown")
+    room.paint.text(`${toSafeLine(DiffText.toRelativeName(set.cwd, path))}: ${reason}. ${direction === "undo" ? "Undo" : "Redo"} would change it so:`, "yellow"),
+    ...DiffText.renderLines(diff, { ...room, most: conflictLines }, "the rest is not shown")
   ]),
-  ...lost.map(({ path, reason }) => room.paint.text(`${shown(DiffText.nameIn(set.cwd, path))} cannot be put back: ${shown(reason)}`, "yellow"))
+  ...lost.map(({ path, reason }) => room.paint.text(`${toSafeLine(DiffText.toRelativeName(set.cwd, path))} cannot be put back: ${toSafeLine(reason)}`, "yellow"))
 ]
 
 /** Sentence about what was done. */
-export const done = ({ direction, set }: Plan, { changed, left }: Done): ReadonlyArray<string> => [
-  `${direction === "undo" ? "Undone" : "Done again"}: ${counted(changed.length, "file")} of "${title(set)}"${
-    changed.length === 0 ? "" : ` (${Width.cut(changed.map((path) => shown(DiffText.nameIn(set.cwd, path))).join(", "), 200)})`
+export const renderOutcome = ({ direction, set }: Plan, { changed, left }: UndoResult): ReadonlyArray<string> => [
+  `${direction === "undo" ? "Undone" : "Done again"}: ${formatQuantity(changed.length, "file")} of "${formatTitle(set)}"${
+    changed.length === 0 ? "" : ` (${Width.cut(changed.map((path) => toSafeLine(DiffText.toRelativeName(set.cwd, path))).join(", "), 200)})`
   }`,
-  ...left.map(({ path, reason }) => `Left as it is: ${shown(DiffText.nameIn(set.cwd, path))}: ${shown(reason)}`)
+  ...left.map(({ path, reason }) => `Left as it is: ${toSafeLine(DiffText.toRelativeName(set.cwd, path))}: ${toSafeLine(reason)}`)
 ]
 
 /** Files of changes, each once. */
-const filesOf = (changes: ReadonlyArray<FileChange.FileChanged>): number => new Set(changes.map(({ path }) => path)).size
+const countFiles = (changes: ReadonlyArray<FileChange.FileChanged>): number => new Set(changes.map(({ path }) => path)).size
 
 /** Facts of runs, by their numbers from the first on. */
-export const checkpoints = ({ left, runs }: History) =>
+export const listCheckpoints = ({ left, runs }: History) =>
   [...runs.map((run) => ({ run, isLeft: false })), ...left.map((run) => ({ run, isLeft: true }))].map(({ isLeft, run }, index) => ({
     number: index + 1,
     run: run.turnId,
     session: run.sessionId,
     at: run.at,
-    title: title(run),
-    files: filesOf(run.changes),
+    title: formatTitle(run),
+    files: countFiles(run.changes),
     added: run.changes.reduce((sum, { added }) => sum + added, 0),
     removed: run.changes.reduce((sum, { removed }) => sum + removed, 0),
     state: isLeft ? "left" as const : run.undone === undefined ? "done" as const : "undone" as const

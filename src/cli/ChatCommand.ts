@@ -21,14 +21,14 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Command from "effect/cli/Command"
 import type { RunInput } from "../agent/RunInput.ts"
 import * as Offline from "../provider/Offline.ts"
-import { Failure, usage } from "./Failure.ts"
+import { Failure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { imageTypes } from "./interactive/Attachments.ts"
 import { hermes } from "./Hermes.ts"
-import { note, Output } from "./ProgramOutput.ts"
+import { printNote, Output } from "./ProgramOutput.ts"
 import type { ChatFlags } from "./RunOptions.ts"
 
-const why = (error: PlatformError): string => {
+const describeError = (error: PlatformError): string => {
   switch (error.reason._tag) {
     case "NotFound":
       return "file not found"
@@ -39,17 +39,17 @@ const why = (error: PlatformError): string => {
   }
 }
 
-const unreadable = (flag: string, path: string) => (error: Failure | PlatformError): Failure =>
-  error._tag === "Failure" ? error : usage(`cannot read ${flag} ${path}: ${why(error)}`)
+const toReadFailure = (flag: string, path: string) => (error: Failure | PlatformError): Failure =>
+  error._tag === "Failure" ? error : makeUsageFailure(`cannot read ${flag} ${path}: ${describeError(error)}`)
 
 /** Bytes of the largest text that is taken from a file or from stdin. */
 const maxBytes = 1_048_576
 
-const tooLarge = (what: string): Failure =>
-  usage(`${what} holds more than 1 MiB. Put it into a file and name the file in the prompt.`)
+const makeSizeFailure = (what: string): Failure =>
+  makeUsageFailure(`${what} holds more than 1 MiB. Put it into a file and name the file in the prompt.`)
 
 /** All text of a stream; `begun` is told of the first bytes. */
-const collected = <E, R>(
+const collectText = <E, R>(
   stream: Stream.Stream<Uint8Array, E, R>,
   what: string,
   begun: Effect.Effect<unknown> = Effect.void
@@ -59,7 +59,7 @@ const collected = <E, R>(
     return stream.pipe(
       Stream.mapEffect((chunk) => {
         bytes += chunk.length
-        return bytes > maxBytes ? Effect.fail(tooLarge(what)) : Effect.as(begun, chunk)
+        return bytes > maxBytes ? Effect.fail(makeSizeFailure(what)) : Effect.as(begun, chunk)
       }),
       Stream.decodeText,
       Stream.mkString
@@ -67,16 +67,16 @@ const collected = <E, R>(
   })
 
 /** All text of stdin, 1 MiB at most; `begun` is told of the first bytes. */
-export const stdin = (begun?: Effect.Effect<unknown>): Effect.Effect<string, Failure | PlatformError, Stdio.Stdio> =>
-  Effect.flatMap(Stdio.Stdio, (stdio) => collected(stdio.stdin, "stdin", begun))
+export const readStdin = (begun?: Effect.Effect<unknown>): Effect.Effect<string, Failure | PlatformError, Stdio.Stdio> =>
+  Effect.flatMap(Stdio.Stdio, (stdio) => collectText(stdio.stdin, "stdin", begun))
 
-const fromFile = (path: string): Effect.Effect<string, Failure | PlatformError, FileSystem.FileSystem | Stdio.Stdio> =>
-  path === "-" ? stdin() : Effect.flatMap(FileSystem.FileSystem, (fs) => collected(fs.stream(path), path))
+const readTextFile = (path: string): Effect.Effect<string, Failure | PlatformError, FileSystem.FileSystem | Stdio.Stdio> =>
+  path === "-" ? readStdin() : Effect.flatMap(FileSystem.FileSystem, (fs) => collectText(fs.stream(path), path))
 
 const patienceSeconds = { file: 15, pipe: 15, socket: 3 } as const
 
 /** Reads what is piped into the run; undefined where nothing is, or stdin is the query already. */
-const piped = Effect.fnUntraced(function*(
+const readPipedInput = Effect.fnUntraced(function*(
   { queryFile }: Pick<Flags.Chat, "queryFile">
 ): Effect.fn.Return<string | undefined, Failure, Output | Stdio.Stdio> {
   const { terminal: { piped: kind } } = yield* Output
@@ -86,93 +86,93 @@ const piped = Effect.fnUntraced(function*(
   const silence = Effect.flatMap(Effect.timeoutOption(Deferred.await(begun), Duration.seconds(seconds)), (first) =>
     Option.isSome(first)
       ? Effect.never
-      : Effect.as(note(`Nothing arrived on stdin for ${seconds} s; continuing without it. To skip the wait: < /dev/null`), ""))
-  const text = yield* Effect.raceFirst(stdin(Deferred.succeed(begun, undefined)), silence).pipe(
-    Effect.mapError((error) => error._tag === "Failure" ? error : usage(`cannot read stdin: ${why(error)}`))
+      : Effect.as(printNote(`Nothing arrived on stdin for ${seconds} s; continuing without it. To skip the wait: < /dev/null`), ""))
+  const text = yield* Effect.raceFirst(readStdin(Deferred.succeed(begun, undefined)), silence).pipe(
+    Effect.mapError((error) => error._tag === "Failure" ? error : makeUsageFailure(`cannot read stdin: ${describeError(error)}`))
   )
   return text.trim() === "" ? undefined : text
 })
 
-const withInput = (query: string | undefined, input: string | undefined): string | undefined =>
+const appendInput = (query: string | undefined, input: string | undefined): string | undefined =>
   query === undefined || input === undefined
     ? query ?? input
     : `${query}\n\n<stdin>\n${input}${input.endsWith("\n") ? "" : "\n"}</stdin>`
 
-const image = Effect.fnUntraced(function*(path: string) {
+const readImage = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const mediaType = imageTypes[paths.extname(path).toLowerCase()]
   if (mediaType === undefined) {
-    return yield* usage(`unsupported image type of --image ${path}: use PNG, JPEG, GIF or WebP`)
+    return yield* makeUsageFailure(`unsupported image type of --image ${path}: use PNG, JPEG, GIF or WebP`)
   }
-  const data = yield* Effect.mapError(fs.readFile(path), unreadable("--image", path))
+  const data = yield* Effect.mapError(fs.readFile(path), toReadFailure("--image", path))
   const Vision = yield* Effect.promise(() => import("../tool/builtin/Vision.ts"))
-  if (Vision.mediaType(data) === undefined) return yield* usage(`--image ${path} is no PNG, JPEG, GIF or WebP image, whatever its name says`)
+  if (Vision.detectMediaType(data) === undefined) return yield* makeUsageFailure(`--image ${path} is no PNG, JPEG, GIF or WebP image, whatever its name says`)
   return Prompt.filePart({ mediaType, data, fileName: paths.basename(path) })
 })
 
-/** Undefined where no query was given; `input` is what {@link piped} read. */
-const read = Effect.fnUntraced(function*(
+/** Undefined where no query was given; `input` is what {@link readPipedInput} read. */
+const readPrompt = Effect.fnUntraced(function*(
   flags: Pick<Flags.Chat, "image" | "query" | "queryFile">,
   input: string | undefined
 ): Effect.fn.Return<RunInput["prompt"] | undefined, Failure, FileSystem.FileSystem | Path.Path | Stdio.Stdio> {
   const { query, queryFile } = flags
   if (query !== undefined && queryFile !== undefined) {
-    return yield* usage("--query and --query-file exclude each other: use one of them")
+    return yield* makeUsageFailure("--query and --query-file exclude each other: use one of them")
   }
   const given = queryFile === undefined
     ? query
-    : yield* Effect.mapError(fromFile(queryFile), unreadable("--query-file", queryFile))
-  const text = withInput(given, input)
+    : yield* Effect.mapError(readTextFile(queryFile), toReadFailure("--query-file", queryFile))
+  const text = appendInput(given, input)
   if (text === undefined) {
-    return flags.image === undefined ? undefined : yield* usage("--image needs a prompt: add -q TEXT or --query-file PATH")
+    return flags.image === undefined ? undefined : yield* makeUsageFailure("--image needs a prompt: add -q TEXT or --query-file PATH")
   }
   if (given?.trim() === "") {
     const where = queryFile === undefined ? "--query" : queryFile === "-" ? "stdin" : queryFile
-    return yield* usage(`${where} is empty: pass a prompt`)
+    return yield* makeUsageFailure(`${where} is empty: pass a prompt`)
   }
-  return flags.image === undefined ? text : [Prompt.textPart({ text }), yield* image(flags.image)]
+  return flags.image === undefined ? text : [Prompt.textPart({ text }), yield* readImage(flags.image)]
 })
 
-const needsQuery = (what: string) => usage(`${what} needs a prompt: add -q TEXT or --query-file PATH`)
+const makeMissingQueryFailure = (what: string) => makeUsageFailure(`${what} needs a prompt: add -q TEXT or --query-file PATH`)
 
 /** One prompt of a script: nobody is asked, and stdout is the answer alone. */
-const scripted = (flags: ChatFlags): ChatFlags | Failure => {
+const applyOneshot = (flags: ChatFlags): ChatFlags | Failure => {
   const { format, mode, model, oneshotPrompt: query, provider } = flags
   if (query === undefined) return flags
-  if (flags.query !== undefined || flags.queryFile !== undefined) return usage("-z is the prompt: leave out --query and --query-file")
-  if (format === "stream-json") return usage("-z prints the final text alone: for events, use -q with --format stream-json")
-  if (provider !== undefined && provider !== Offline.route.provider && model === undefined) return usage("-z with --provider needs --model, too")
+  if (flags.query !== undefined || flags.queryFile !== undefined) return makeUsageFailure("-z is the prompt: leave out --query and --query-file")
+  if (format === "stream-json") return makeUsageFailure("-z prints the final text alone: for events, use -q with --format stream-json")
+  if (provider !== undefined && provider !== Offline.route.provider && model === undefined) return makeUsageFailure("-z with --provider needs --model, too")
   return { ...flags, query, quiet: true, oneshot: true, acceptHooks: true, yolo: mode === undefined }
 }
 
-export const chat = Effect.fn("hermes chat")(function*(given: ChatFlags) {
-  const flags = scripted(given)
+export const runChat = Effect.fn("hermes chat")(function*(given: ChatFlags) {
+  const flags = applyOneshot(given)
   if (flags instanceof Failure) return yield* flags
   if (flags.resume !== undefined && flags.continue !== undefined) {
-    return yield* usage("--resume and --continue exclude each other: use one of them")
+    return yield* makeUsageFailure("--resume and --continue exclude each other: use one of them")
   }
   if (flags.script !== undefined && flags.replay !== undefined) {
-    return yield* usage("--script and --replay exclude each other: use one of them")
+    return yield* makeUsageFailure("--script and --replay exclude each other: use one of them")
   }
-  if (flags.outputLastMessage !== undefined && flags.outputSchema === undefined) return yield* usage("--output-last-message needs --output-schema, too")
-  if (flags.outputSchema !== undefined && flags.format === "stream-json") return yield* usage("--output-schema prints the answer alone: leave out --format stream-json")
+  if (flags.outputLastMessage !== undefined && flags.outputSchema === undefined) return yield* makeUsageFailure("--output-last-message needs --output-schema, too")
+  if (flags.outputSchema !== undefined && flags.format === "stream-json") return yield* makeUsageFailure("--output-schema prints the answer alone: leave out --format stream-json")
   const { terminal } = yield* Output
-  const input = yield* piped(flags)
+  const input = yield* readPipedInput(flags)
   if (flags.query === undefined && flags.queryFile === undefined && input === undefined) {
-    if (flags.format === "stream-json") return yield* needsQuery("--format stream-json")
-    if (flags.quiet) return yield* needsQuery("--quiet")
-    if (flags.usageFile !== undefined) return yield* needsQuery("--usage-file")
-    if (flags.outputSchema !== undefined) return yield* needsQuery("--output-schema")
-    if (flags.oneshot) return yield* needsQuery("--oneshot")
+    if (flags.format === "stream-json") return yield* makeMissingQueryFailure("--format stream-json")
+    if (flags.quiet) return yield* makeMissingQueryFailure("--quiet")
+    if (flags.usageFile !== undefined) return yield* makeMissingQueryFailure("--usage-file")
+    if (flags.outputSchema !== undefined) return yield* makeMissingQueryFailure("--output-schema")
+    if (flags.oneshot) return yield* makeMissingQueryFailure("--oneshot")
   }
   if (flags.ignoreUserConfig) {
-    const { tellIgnored } = yield* Effect.promise(() => import("./PluginsCommand.ts"))
-    yield* tellIgnored
+    const { warnAboutIgnoredPlugins } = yield* Effect.promise(() => import("./PluginsCommand.ts"))
+    yield* warnAboutIgnoredPlugins
   }
-  const prompt = yield* read(flags, input)
+  const prompt = yield* readPrompt(flags, input)
   const { agent } = flags
-  if (flags.safeMode && agent !== undefined) return yield* usage("--safe-mode uses no agent file: leave out --agent")
+  if (flags.safeMode && agent !== undefined) return yield* makeUsageFailure("--safe-mode uses no agent file: leave out --agent")
   const agentFile = agent === undefined ? undefined : yield* Effect.promise(() => import("./AgentChoice.ts")).pipe(
     Effect.flatMap(({ choose }) => choose(agent, prompt === undefined))
   )
@@ -184,7 +184,7 @@ export const chat = Effect.fn("hermes chat")(function*(given: ChatFlags) {
     return yield* SingleQuery.run({ ...flags, agentFile, quiet: flags.quiet || schema !== undefined }, prompt, schema)
   }
   if (!terminal.input) {
-    return yield* usage("Not a terminal. Pass a prompt with -q TEXT, or pipe one.")
+    return yield* makeUsageFailure("Not a terminal. Pass a prompt with -q TEXT, or pipe one.")
   }
   const InteractiveChat = yield* Effect.promise(() => import("./InteractiveChat.ts"))
   return yield* InteractiveChat.run({ ...flags, agentFile })
@@ -193,7 +193,7 @@ export const chat = Effect.fn("hermes chat")(function*(given: ChatFlags) {
 export const command = Command.make(
   "chat",
   Flags.chat,
-  (flags) => Effect.flatMap(hermes, (shared) => chat({ ...shared, ...flags }))
+  (flags) => Effect.flatMap(hermes, (shared) => runChat({ ...shared, ...flags }))
 ).pipe(
   Command.withExamples([
     { command: "hermes chat", description: "Start a conversation" },

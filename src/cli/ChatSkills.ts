@@ -10,9 +10,9 @@ import type { RunInput } from "../agent/RunInput.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import type { SkillRefused, Service as SkillStore } from "../prompt/SkillStore.ts"
 import * as SkillText from "../prompt/SkillText.ts"
-import { type Failure, usage } from "./Failure.ts"
+import { type Failure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { complain, type Dialog, type DialogCommand, say } from "./interactive/Dialog.ts"
+import { printError, type Dialog, type DialogCommand, printLines } from "./interactive/Dialog.ts"
 import { type Next, stay } from "./interactive/SlashCommands.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as UsageText from "./render/UsageText.ts"
@@ -24,22 +24,22 @@ const maxStacked = 5
 export const commandNames = ["skills", "skill"]
 
 /** Texts of skills, each once, in their order. */
-const textsOf = (skills: SkillStore, names: ReadonlyArray<string>, session: string): Effect.Effect<string, SkillRefused> =>
+const readSkillTexts = (skills: SkillStore, names: ReadonlyArray<string>, session: string): Effect.Effect<string, SkillRefused> =>
   Effect.map(
-    Effect.forEach(Array.from(new Set(names)), (name) => Effect.map(skills.view(name, { session }), SkillText.message)),
+    Effect.forEach(Array.from(new Set(names)), (name) => Effect.map(skills.view(name, { session }), SkillText.renderMessage)),
     (texts) => texts.join("\n\n")
   )
 
 /** Text of the skills that `--skills` names; undefined without the flag. */
-export const preloaded = (
+export const preloadSkills = (
   skills: SkillStore,
   { skills: given }: Pick<Flags.Chat, "skills">,
   session: string
 ): Effect.Effect<string | undefined, Failure> => {
-  const names = given.flatMap(Flags.names)
+  const names = given.flatMap(Flags.splitNames)
   return names.length === 0
     ? Effect.undefined
-    : Effect.mapError(textsOf(skills, names, session), ({ message }) => usage(`--skills: ${SafeText.line(message)}`))
+    : Effect.mapError(readSkillTexts(skills, names, session), ({ message }) => makeUsageFailure(`--skills: ${SafeText.toLine(message)}`))
 }
 
 /** A prompt with the text of skills before it. */
@@ -49,7 +49,7 @@ export const withSkills = (text: string | undefined, prompt: RunInput["prompt"])
 }
 
 /** Takes further skills from the beginning of an argument: `/b /c do it`. */
-const stacked = (argument: string, known: ReadonlySet<string>): { readonly names: ReadonlyArray<string>; readonly text: string } => {
+const splitStackedSkills = (argument: string, known: ReadonlySet<string>): { readonly names: ReadonlyArray<string>; readonly text: string } => {
   const names: Array<string> = []
   let text = argument
   while (names.length < maxStacked - 1) {
@@ -62,25 +62,25 @@ const stacked = (argument: string, known: ReadonlySet<string>): { readonly names
 }
 
 /** Sends the text of skills, and what the user typed behind their names. */
-const send = Effect.fnUntraced(function*(skills: SkillStore, name: string, argument: string, dialog: Dialog): Effect.fn.Return<Next> {
+const sendSkills = Effect.fnUntraced(function*(skills: SkillStore, name: string, argument: string, dialog: Dialog): Effect.fn.Return<Next> {
   const { skills: known } = yield* skills.catalogue
-  const { names, text } = stacked(argument, new Set(known.map((skill) => skill.name)))
+  const { names, text } = splitStackedSkills(argument, new Set(known.map((skill) => skill.name)))
   const { session } = yield* dialog.live.state
-  return yield* textsOf(skills, [name, ...names], session.id).pipe(
+  return yield* readSkillTexts(skills, [name, ...names], session.id).pipe(
     Effect.map((found): Next => ({ _tag: "Send", prompt: `${found}\n\n${text === "" ? "Follow the skill above." : text}` })),
     Effect.catch(({ message }) => Effect.sync(() => {
-      complain(dialog, new Error(message))
+      printError(dialog, new Error(message))
       return stay
     }))
   )
 })
 
-const listed = (skills: SkillStore): DialogCommand["run"] => (_, dialog) =>
+const showSkills = (skills: SkillStore): DialogCommand["run"] => (_, dialog) =>
   Effect.map(Effect.all([skills.catalogue, Effect.orElseSucceed(skills.proposals.list, () => [])]), ([{ problems, skills }, waiting]) => {
-    const rows = skills.map(({ facts, name, path }) => [SafeText.line(`/${skills.filter((other) => other.name === name).length > 1 ? `skill ${path}` : name}`), SafeText.line(facts.description)] as const)
-    say(
+    const rows = skills.map(({ facts, name, path }) => [SafeText.toLine(`/${skills.filter((other) => other.name === name).length > 1 ? `skill ${path}` : name}`), SafeText.toLine(facts.description)] as const)
+    printLines(
       dialog,
-      ...rows.length === 0 ? ["No skills. Install one with `hermes skills install`."] : UsageText.pairs(rows),
+      ...rows.length === 0 ? ["No skills. Install one with `hermes skills install`."] : UsageText.renderPairs(rows),
       ...problems.length === 0 ? [] : [dialog.screen.asidePaint.text(`${problems.length} left out: see \`hermes skills check\``, "yellow")],
       ...waiting.length === 0 ? [] : [dialog.screen.asidePaint.text(`${waiting.length} proposed by reviews: see \`hermes skills proposed\``, "yellow")],
       ""
@@ -89,18 +89,18 @@ const listed = (skills: SkillStore): DialogCommand["run"] => (_, dialog) =>
   })
 
 /** The commands of skills; a skill that is made later is reached by `/skill NAME`. */
-export const commands = (skills: SkillStore): Effect.Effect<ReadonlyArray<DialogCommand>> =>
+export const makeCommands = (skills: SkillStore): Effect.Effect<ReadonlyArray<DialogCommand>> =>
   Effect.map(skills.catalogue, ({ skills: known }) => [
-    { name: "skills", help: "List the skills", run: listed(skills) },
+    { name: "skills", help: "List the skills", run: showSkills(skills) },
     {
       name: "skill",
       usage: "NAME [MESSAGE]",
       help: "Follow a skill",
       run: (argument, dialog) => {
         const [, name = "", text = ""] = /^\/?(\S+)\s*([^]*)$/.exec(argument) ?? []
-        if (name !== "") return send(skills, name, text, dialog)
+        if (name !== "") return sendSkills(skills, name, text, dialog)
         return Effect.sync(() => {
-          say(dialog, "No skill given. Use /skill NAME; /skills lists them.", "")
+          printLines(dialog, "No skill given. Use /skill NAME; /skills lists them.", "")
           return stay
         })
       }
@@ -108,7 +108,7 @@ export const commands = (skills: SkillStore): Effect.Effect<ReadonlyArray<Dialog
     ...Array.from(new Set(known.map(({ name }) => name)), (name): DialogCommand => ({
       name,
       usage: "[MESSAGE]",
-      help: TextCut.shortened(SafeText.line(known.find((skill) => skill.name === name)?.facts.description ?? ""), 100),
-      run: (argument, dialog) => send(skills, name, argument, dialog)
+      help: TextCut.shorten(SafeText.toLine(known.find((skill) => skill.name === name)?.facts.description ?? ""), 100),
+      run: (argument, dialog) => sendSkills(skills, name, argument, dialog)
     }))
   ])

@@ -61,7 +61,7 @@ const mostBytes = 20 * 1024 * 1024
 const signature = [0x89, 0x50, 0x4e, 0x47]
 
 /** The PNG that a program writes; undefined for anything else. */
-const written = ({ args, name }: ClipboardProgram) =>
+const readPicture = ({ args, name }: ClipboardProgram) =>
   Effect.gen(function*() {
     const { spawn } = yield* ChildProcessSpawner
     const { exitCode, stdout } = yield* spawn(ChildProcess.make(yield* TrustedPrograms.find(name), args, { stdin: "ignore", stderr: "ignore" }))
@@ -76,7 +76,7 @@ const written = ({ args, name }: ClipboardProgram) =>
     return signature.every((byte, at) => bytes[at] === byte) ? bytes : undefined
   }).pipe(Effect.scoped, Effect.timeoutOption(patience), Effect.map(Option.getOrUndefined), Effect.orElseSucceed(() => undefined))
 
-const isTaken = ({ args, name }: ClipboardProgram, text: string) =>
+const copyWithProgram = ({ args, name }: ClipboardProgram, text: string) =>
   Effect.all([ChildProcessSpawner, TrustedPrograms.find(name)]).pipe(
     Effect.flatMap(([{ exitCode }, program]) =>
       exitCode(ChildProcess.make(program, args, { stdin: Stream.make(new TextEncoder().encode(text)), stdout: "ignore", stderr: "ignore" }))),
@@ -92,8 +92,8 @@ export const make: Effect.Effect<Clipboard, never, ChildProcessSpawner | Environ
   const isSet = (name: string): boolean => (process[name] ?? "") !== ""
   const isUseful = ({ variable }: ClipboardProgram): boolean => variable === undefined || isSet(variable)
   const useful = programs.filter(isUseful)
-  const put = Effect.fnUntraced(function*(text: string) {
-    for (const program of useful) if (yield* isTaken(program, text)) return program.name
+  const copyText = Effect.fnUntraced(function*(text: string) {
+    for (const program of useful) if (yield* copyWithProgram(program, text)) return program.name
     return undefined
   }, Effect.provideContext(context))
   let pictures = 0
@@ -102,7 +102,7 @@ export const make: Effect.Effect<Clipboard, never, ChildProcessSpawner | Environ
     const files = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     for (const program of picturePrograms.filter(isUseful)) {
-      const bytes = yield* written(program)
+      const bytes = yield* readPicture(program)
       if (bytes === undefined) continue
       const file = paths.join(yield* folder, `picture-${++pictures}.png`)
       yield* files.writeFile(file, bytes, { mode: 0o600 })
@@ -113,5 +113,5 @@ export const make: Effect.Effect<Clipboard, never, ChildProcessSpawner | Environ
     Effect.catch((error) => Effect.as(Effect.logWarning(`the picture on the clipboard cannot be kept: ${error.message}`), undefined)),
     Effect.provideContext(context)
   )
-  return { put: (text) => put(text), picture, isInTmux: isSet("TMUX") }
+  return { put: (text) => copyText(text), picture, isInTmux: isSet("TMUX") }
 })

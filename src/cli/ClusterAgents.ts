@@ -20,7 +20,7 @@ import type { ClusterError } from "../cluster/Cluster.ts"
 import type * as DurableRun from "../cluster/DurableRun.ts"
 import * as SubmittedAgent from "../cluster/SubmittedAgent.ts"
 import { ConfigError } from "../domain/AgentError.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
+import { describeReason } from "../domain/PathProblem.ts"
 import * as PostgresLeases from "../platform/PostgresLeases.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
@@ -30,25 +30,25 @@ import { hermes } from "./Hermes.ts"
 import { Program, type Service as ProgramService, type Start } from "./Program.ts"
 
 /** Keeps the agent of this machine's settings for the runners, and returns its digest. */
-export const submitted = Effect.fnUntraced(function*(settings: Values, agentFile: AgentFile | undefined) {
+export const storeSubmittedAgent = Effect.fnUntraced(function*(settings: Values, agentFile: AgentFile | undefined) {
   const fs = yield* FileSystem.FileSystem
   const { prefillMessagesFile: path } = settings
   const prefill = path === undefined ? undefined : yield* Effect.mapError(fs.readFileString(path), (error) =>
-    new ConfigError({ path: "prefill_messages_file", message: `prefill_messages_file: ${path}: ${reasonOf(error)}` }))
-  return yield* SubmittedAgent.keep(yield* SubmittedAgent.textOf(settings, agentFile, prefill))
+    new ConfigError({ path: "prefill_messages_file", message: `prefill_messages_file: ${path}: ${describeReason(error)}` }))
+  return yield* SubmittedAgent.storeContent(yield* SubmittedAgent.buildContent(settings, agentFile, prefill))
 })
 
 type Runtime = Layer.Success<ReturnType<ProgramService["layer"]>>
 
 /** A runtime for runs, and what its agent chooses for them. */
-export interface Opened {
+export interface AgentRuntime {
   readonly services: Context.Context<Runtime>
   readonly settings: Values
   readonly agentFile: AgentFile | undefined
 }
 
 /** Parts of a runner that the runtimes of all its agents share. */
-export interface Shared {
+export interface SharedServices {
   readonly script: string | undefined
   readonly store: NonNullable<Start["store"]>
   /** Marks of keys, and who can be asked. */
@@ -56,7 +56,7 @@ export interface Shared {
 }
 
 /** Tools that a submission names and this runner has not, as a refusal. */
-export const refuseUnknown = Effect.fnUntraced(function*(names: ReadonlyArray<string>, { services, settings }: Opened) {
+export const refuseUnknown = Effect.fnUntraced(function*(names: ReadonlyArray<string>, { services, settings }: AgentRuntime) {
   const { unknown: [first] } = Toolsets.choose(names, yield* Context.get(services, ToolRegistry).list, settings.disabledToolsets)
   if (first !== undefined) {
     return yield* new ConfigError({ path: "tools", message: `runner on ${PostgresLeases.hostOfProcess()}: there is no toolset or tool "${first.name}" here` })
@@ -64,44 +64,44 @@ export const refuseUnknown = Effect.fnUntraced(function*(names: ReadonlyArray<st
 })
 
 /** Makes the function that opens the agent of a submission by its digest, or the runner's own. */
-export const make = Effect.fnUntraced(function*(own: Values, { script, store, surroundings }: Shared) {
+export const make = Effect.fnUntraced(function*(own: Values, { script, store, surroundings }: SharedServices) {
   const program = yield* Program
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const home = yield* Home
-  const options = Flags.configOptions(yield* hermes)
+  const options = Flags.toConfigOptions(yield* hermes)
   const folder = paths.join(home.root, "cluster", "agents")
 
-  const layerOf = (settings: Values, start: Pick<Start, "agentFile" | "unconfigured"> = {}) =>
+  const makeRuntimeLayer = (settings: Values, start: Pick<Start, "agentFile" | "unconfigured"> = {}) =>
     program.layer(settings, { ...start, script, store }).pipe(Layer.provide(surroundings))
 
-  const build = Effect.fnUntraced(function*(digest: string) {
+  const buildRuntime = Effect.fnUntraced(function*(digest: string) {
     const { agentFile, flags, prefill } = yield* SubmittedAgent.load(digest, folder)
     const path = paths.join(folder, `${digest}.json`)
     if (prefill !== undefined) {
       yield* Effect.mapError(Effect.andThen(fs.makeDirectory(folder, { recursive: true, mode: 0o700 }), fs.writeFileString(path, prefill)), (error) =>
-        new ConfigError({ path, message: `${path}: ${reasonOf(error)}` }))
+        new ConfigError({ path, message: `${path}: ${describeReason(error)}` }))
     }
     const { settings } = yield* Config.load({
       ...options,
       flags: [...options.flags ?? [], ...flags, { name: "submission", key: "prefill_messages_file", value: prefill === undefined ? undefined : path }]
     })
-    const opened: Opened = { services: yield* Layer.build(layerOf(settings, { agentFile })), settings, agentFile }
+    const opened: AgentRuntime = { services: yield* Layer.build(makeRuntimeLayer(settings, { agentFile })), settings, agentFile }
     return opened
   }, Effect.mapError((error: ConfigError | ClusterError) => new ConfigError({
     path: "cluster",
     message: `runner on ${PostgresLeases.hostOfProcess()}: ${error.message.split("\n", 1)[0] ?? ""}`
   })))
 
-  const runtimes = yield* RcMap.make({ lookup: build, idleTimeToLive: "5 minutes" })
+  const runtimes = yield* RcMap.make({ lookup: buildRuntime, idleTimeToLive: "5 minutes" })
   // A submission may name the model, so that a runner without one is of use; a run that names none is refused.
-  const missing = script === undefined ? ConfiguredRoutes.missingModel({ settings: own, environment: yield* Environment }) : undefined
-  const mine: Opened = { services: yield* Layer.build(layerOf(own, { unconfigured: "standIn" })), settings: own, agentFile: undefined }
-  const ofRunner: Effect.Effect<Opened, ConfigError> = missing === undefined ? Effect.succeed(mine) : Effect.fail(missing)
+  const missing = script === undefined ? ConfiguredRoutes.findMissingModel({ settings: own, environment: yield* Environment }) : undefined
+  const mine: AgentRuntime = { services: yield* Layer.build(makeRuntimeLayer(own, { unconfigured: "standIn" })), settings: own, agentFile: undefined }
+  const ofRunner: Effect.Effect<AgentRuntime, ConfigError> = missing === undefined ? Effect.succeed(mine) : Effect.fail(missing)
   const open = (digest: string | undefined) => digest === undefined ? ofRunner : RcMap.get(runtimes, digest)
 
   /** The agent of a turn, with the tools that its file names. */
-  const ofTurn: DurableRun.Open = (digest) =>
+  const ofTurn: DurableRun.AgentOpener = (digest) =>
     Effect.gen(function*() {
       const opened = yield* open(digest)
       const { agentFile, services, settings } = opened

@@ -58,7 +58,7 @@ const Input = Schema.Struct({
 })
 const decodeInput = Schema.decodeUnknownEffect(Schema.fromJsonString(Input))
 
-const failed = (error: unknown): Cluster.Outcome => ({
+const toFailedOutcome = (error: unknown): Cluster.Outcome => ({
   status: "failed",
   message: error instanceof Error ? error.message.split("\n", 1)[0] ?? error.name : String(error),
   isPassing: false
@@ -69,7 +69,7 @@ class RowFailed extends Schema.TaggedError<RowFailed>("hermes-effect/cli/RowFail
 
 /** Reads a row of the form that this version knows. */
 const readInput = Effect.fnUntraced(function*(input: string) {
-  const { version } = Json.fields(Json.parsed(input))
+  const { version } = Json.readFields(Json.parseOrKeep(input))
   if (!formVersions.some((known) => known === version)) {
     return yield* new BatchRow.RowRefused({ message: `the row has form ${String(version)}, this runner reads ${formVersions.join(" and ")}: submit with the version of the runners` })
   }
@@ -77,8 +77,8 @@ const readInput = Effect.fnUntraced(function*(input: string) {
 })
 
 /** Does a row by the agent of its submission, in a directory below `folder`; what fails is decided about by the batch. */
-export const handler = (
-  open: (agent: string) => Effect.Effect<ClusterAgents.Opened, ConfigError, Scope.Scope>,
+export const makeRowHandler = (
+  open: (agent: string) => Effect.Effect<ClusterAgents.AgentRuntime, ConfigError, Scope.Scope>,
   around: Context.Context<FileSystem.FileSystem | Path.Path>,
   folder: string
 ): Cluster.Handler => ({ input, starts }) =>
@@ -105,16 +105,16 @@ export const handler = (
     return { status: "finished", output: JSON.stringify(result) } satisfies Cluster.Outcome
   }).pipe(
     Effect.catch((error) =>
-      Effect.succeed<Cluster.Outcome>({ ...failed(error), ...BatchRow.decide(error) === "retry" ? { isPassing: true } : {} })),
+      Effect.succeed<Cluster.Outcome>({ ...toFailedOutcome(error), ...BatchRow.decideOnFailure(error) === "retry" ? { isPassing: true } : {} })),
     Effect.scoped
   )
 
-const resultOf = ({ isPassing, message = "the row failed", output, status }: Cluster.Outcome): Effect.Effect<RowPool.Result, RowFailed | BatchRow.RowRefused> => {
+const toRowResult = ({ isPassing, message = "the row failed", output, status }: Cluster.Outcome): Effect.Effect<RowPool.Result, RowFailed | BatchRow.RowRefused> => {
   if (status === "failed") return Effect.fail(isPassing === true ? new RowFailed({ message }) : new BatchRow.RowRefused({ message }))
-  const value = Json.fields(Option.getOrUndefined(Json.parse(output ?? "")))
+  const value = Json.readFields(Option.getOrUndefined(Json.parse(output ?? "")))
   const { costUsd, discarded, fields, tokens } = value
   return Effect.succeed({
-    fields: Json.fields(fields),
+    fields: Json.readFields(fields),
     ...typeof costUsd === "number" ? { costUsd } : {},
     ...typeof tokens === "number" ? { tokens } : {},
     ...typeof discarded === "string" ? { discarded } : {}
@@ -132,16 +132,16 @@ export interface Submission {
 }
 
 /** Makes the function that has rows done by the runners of a cluster, as long as the scope lives. */
-export const elsewhere = Effect.fnUntraced(function*(
+export const makeRowSubmitter = Effect.fnUntraced(function*(
   url: Redacted.Redacted,
   { agentFile, directory, rowTimeout, runName, settings }: Submission
 ) {
   const { clientOver } = yield* Effect.promise(() => import("../cluster/ClusterLayers.ts"))
   const database = Layer.succeedContext(yield* Layer.build(ClusterDatabase.layer(url, 4)))
   const { outcomes, submit } = Context.get(yield* Layer.build(Layer.provide(clientOver, database)), Cluster.Cluster)
-  const agent = yield* Effect.provide(ClusterAgents.submitted(settings, agentFile), database)
+  const agent = yield* Effect.provide(ClusterAgents.storeSubmittedAgent(settings, agentFile), database)
   // Two runs of one name in different directories are two runs.
-  const prefix = `batch-${runName}-${Digest.hex(directory, 8)}`
+  const prefix = `batch-${runName}-${Digest.toHex(directory, 8)}`
   const waiting = new Map<string, Deferred.Deferred<Cluster.Outcome>>()
   const look = Effect.gen(function*() {
     for (const [id, outcome] of yield* outcomes(Array.from(waiting.keys()))) {
@@ -155,7 +155,7 @@ export const elsewhere = Effect.fnUntraced(function*(
     Effect.forever,
     Effect.forkScoped
   )
-  const run: BatchRun.Options["elsewhere"] = (row, attempt, options) =>
+  const submitRow: BatchRun.Options["elsewhere"] = (row, attempt, options) =>
     Effect.gen(function*() {
       const id = `${prefix}/${row.id}/${attempt.number}`
       const seed = options.seedOf?.(row)
@@ -183,11 +183,11 @@ export const elsewhere = Effect.fnUntraced(function*(
         withAtif: options.withAtif,
         keepsWorkspaces: options.keepsWorkspaces
       }
-      const known = yield* submit({ id, batch: `batch ${runName}`, kind, sessionId: BatchRow.sessionOf(row, attempt, prefix), retries: 0, input: JSON.stringify(input) })
-      if (known !== undefined) return yield* resultOf(known)
+      const known = yield* submit({ id, batch: `batch ${runName}`, kind, sessionId: BatchRow.makeRowSessionId(row, attempt, prefix), retries: 0, input: JSON.stringify(input) })
+      if (known !== undefined) return yield* toRowResult(known)
       const ended = yield* Deferred.make<Cluster.Outcome>()
       yield* Effect.acquireRelease(Effect.sync(() => waiting.set(id, ended)), () => Effect.sync(() => waiting.delete(id)))
-      return yield* Effect.flatMap(Deferred.await(ended), resultOf)
+      return yield* Effect.flatMap(Deferred.await(ended), toRowResult)
     }).pipe(Effect.scoped)
-  return run
+  return submitRow
 })

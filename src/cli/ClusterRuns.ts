@@ -24,7 +24,7 @@ import * as Ids from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { layerPostgres, SessionStore } from "../session/SessionStore.ts"
-import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
+import { InteractiveMode, makeUnattended } from "../tool/approval/InteractiveMode.ts"
 import * as ClusterAgents from "./ClusterAgents.ts"
 import * as ClusterBatch from "./ClusterBatch.ts"
 import type { RunnerFlags, SubmitFlags } from "./ClusterCommand.ts"
@@ -32,51 +32,51 @@ import * as ClusterSettings from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { EndSignal, notDone, usage } from "./Failure.ts"
-import { line, note, Output, table, warn } from "./ProgramOutput.ts"
+import { EndSignal, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
+import { printLine, printNote, Output, renderTable, printWarnings } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const isClusterError = Schema.is(Cluster.ClusterError)
 
 /** The database of the cluster, for a look or a word. */
-const onDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E | Cluster.ClusterError, R>) =>
-  Effect.provide(work, ClusterDatabase.layer(url, 3)).pipe(Effect.catchIf(isClusterError, (error) => Effect.fail(ClusterSettings.told(error))))
+const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E | Cluster.ClusterError, R>) =>
+  Effect.provide(work, ClusterDatabase.layer(url, 3)).pipe(Effect.catchIf(isClusterError, (error) => Effect.fail(ClusterSettings.toClusterFailure(error))))
 
 const loaded = Effect.gen(function*() {
   const { settings, warnings } = yield* CommandSettings.load
-  yield* warn(warnings)
-  return { settings, url: yield* ClusterSettings.addressOf(settings) }
+  yield* printWarnings(warnings)
+  return { settings, url: yield* ClusterSettings.requireDatabaseUrl(settings) }
 })
 
 /** Does runs until it is told to end. */
-export const runner = Effect.fn("hermes cluster runner")(function*(flags: RunnerFlags) {
+export const startRunner = Effect.fn("hermes cluster runner")(function*(flags: RunnerFlags) {
   const output = yield* Output
   yield* output.protect
   const { settings, url } = yield* loaded
   const { cluster } = settings
   const concurrency = flags.concurrency ?? cluster.concurrency
-  if (concurrency < 1) return yield* usage(`--concurrency ${concurrency} is too small: pass 1 or more`)
+  if (concurrency < 1) return yield* makeUsageFailure(`--concurrency ${concurrency} is too small: pass 1 or more`)
   const home = yield* Home
   const paths = yield* Path.Path
   // One pool of connections for everything that is the cluster's own.
   const database = Layer.succeedContext(yield* Layer.build(ClusterDatabase.layer(url)))
-  const mode = Layer.succeed(InteractiveMode, unattended("cluster", settings.approvals.unattendedMode))
+  const mode = Layer.succeed(InteractiveMode, makeUnattended("cluster", settings.approvals.unattendedMode))
   const marks = Layer.succeedContext(yield* Layer.build(Layer.provide(ClusterMarks.layer, database)))
   const store = Layer.succeedContext(yield* Layer.build(layerPostgres({ url })))
   const agents = yield* Effect.provide(ClusterAgents.make(settings, { script: flags.script, store, surroundings: Layer.merge(marks, mode) }), database)
   const { services } = agents.mine
   const limits = { tokens: cluster.budgetTokens, dollars: cluster.budgetDollars }
-  const counted = ClusterMarks.budget(limits).pipe(Layer.provide([database, store]))
+  const counted = ClusterMarks.layerBudget(limits).pipe(Layer.provide([database, store]))
   const budget = Context.get(yield* Layer.build(counted), ClusterMarks.ClusterBudget)
   const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const around = Context.add(platform, InteractiveMode, unattended("cluster", settings.approvals.unattendedMode))
-  const { runnerOver } = yield* Effect.promise(() => import("../cluster/ClusterLayers.ts"))
-  const joined = yield* Layer.build(runnerOver({
+  const around = Context.add(platform, InteractiveMode, makeUnattended("cluster", settings.approvals.unattendedMode))
+  const { makeRunnerLayerOnDatabase } = yield* Effect.promise(() => import("../cluster/ClusterLayers.ts"))
+  const joined = yield* Layer.build(makeRunnerLayerOnDatabase({
     concurrency,
     retentionDays: cluster.retentionDays,
     handlers: {
-      [Cluster.turnKind]: (work) => Effect.provideContext(DurableRun.turnHandler(agents.ofTurn)(work), around),
-      [ClusterBatch.kind]: ClusterBatch.handler(agents.open, around, paths.join(home.root, "cluster"))
+      [Cluster.turnKind]: (work) => Effect.provideContext(DurableRun.makeTurnHandler(agents.ofTurn)(work), around),
+      [ClusterBatch.kind]: ClusterBatch.makeRowHandler(agents.open, around, paths.join(home.root, "cluster"))
     },
     admit: () => budget.exhausted
   }).pipe(Layer.provide(database), Layer.provide(Layer.succeedContext(
@@ -87,49 +87,49 @@ export const runner = Effect.fn("hermes cluster runner")(function*(flags: Runner
     const { serve } = yield* Effect.promise(() => import("./CronRuns.ts"))
     yield* Effect.forkScoped(Effect.provide(Effect.catch(serve({ script: flags.script, store }), ({ message }) => Effect.logError(message)), marks))
   }
-  yield* note(`Runner ${name}: ${concurrency} runs at a time. Press Ctrl+C to hand them over.`)
+  yield* printNote(`Runner ${name}: ${concurrency} runs at a time. Press Ctrl+C to hand them over.`)
   const end = yield* Effect.raceFirst(Effect.as(drained, "drained" as const), Effect.as(yield* EndSignal.pipe(Effect.map((signal) => Effect.scoped(signal))), "signal" as const))
-  if (end === "signal") return yield* note("Handing the runs over to the other runners.")
-  yield* note("Draining: nothing new is begun; what is under way may finish.")
+  if (end === "signal") return yield* printNote("Handing the runs over to the other runners.")
+  yield* printNote("Draining: nothing new is begun; what is under way may finish.")
   const isDone = yield* Effect.timeoutOption(close, `${cluster.drainTimeoutSeconds} seconds`)
-  yield* note(Option.isSome(isDone) ? "Drained." : `Not all runs ended within ${cluster.drainTimeoutSeconds} s; the others go on elsewhere.`)
-}, Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.told(error))), Effect.scoped, Effect.provide(CommandSettings.surroundings))
+  yield* printNote(Option.isSome(isDone) ? "Drained." : `Not all runs ended within ${cluster.drainTimeoutSeconds} s; the others go on elsewhere.`)
+}, Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.toClusterFailure(error))), Effect.scoped, Effect.provide(CommandSettings.surroundings))
 
-const duration = (seconds: number): string => {
+const formatDuration = (seconds: number): string => {
   if (seconds < 120) return `${seconds} s`
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
 }
 
-/** Failed runs that `status` names. */
+/** Failed runs that `showStatus` names. */
 const mostFailures = 5
 
 /** Shows the cluster. */
-export const status = Effect.fn("hermes cluster status")(function*({ json, runner }: { readonly json: boolean; readonly runner: Option.Option<string> }) {
+export const showStatus = Effect.fn("hermes cluster status")(function*({ json, runner }: { readonly json: boolean; readonly runner: Option.Option<string> }) {
   const { settings, url } = yield* loaded
   if (Option.isSome(runner)) {
-    const found = (yield* onDatabase(url, Members.list)).find(({ address, host, isAlive }) => isAlive && (host === runner.value || address.startsWith(runner.value)))
-    return yield* found === undefined ? notDone(`runner "${runner.value}" is not at work`) : line(`${found.address} is ${found.isDraining ? "draining" : "at work"}.`)
+    const found = (yield* withDatabase(url, Members.list)).find(({ address, host, isAlive }) => isAlive && (host === runner.value || address.startsWith(runner.value)))
+    return yield* found === undefined ? makeWorkFailure(`runner "${runner.value}" is not at work`) : printLine(`${found.address} is ${found.isDraining ? "draining" : "at work"}.`)
   }
   const { budgetDollars, budgetTokens } = settings.cluster
-  const { members, used } = yield* onDatabase(url, Effect.all({ members: Members.list, used: ClusterMarks.used }))
+  const { members, used } = yield* withDatabase(url, Effect.all({ members: Members.list, used: ClusterMarks.used }))
   const { counts, failures } = yield* Cluster.Cluster.use(({ counts, failures }) => Effect.all({ counts, failures: failures(mostFailures) })).pipe(
     Effect.provide(Cluster.layerClient({ url })),
-    Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.told(error)))
+    Effect.catchTag("ClusterError", (error) => Effect.fail(ClusterSettings.toClusterFailure(error)))
   )
-  if (json) return yield* line(SafeText.json({ runners: members, runs: counts, failures, used, budget: { tokens: budgetTokens ?? null, dollars: budgetDollars ?? null } }, 2))
+  if (json) return yield* printLine(SafeText.toJson({ runners: members, runs: counts, failures, used, budget: { tokens: budgetTokens ?? null, dollars: budgetDollars ?? null } }, 2))
   const runners = members.map(({ address, concurrency, isAlive, isDraining, running, seconds, version }) => [
-    address, version, !isAlive ? "gone" : isDraining ? "draining" : "at work", `${running} of ${concurrency}`, duration(seconds)
+    address, version, !isAlive ? "gone" : isDraining ? "draining" : "at work", `${running} of ${concurrency}`, formatDuration(seconds)
   ])
-  yield* line(members.length === 0 ? "No runner is at work. Start one with `hermes cluster runner`." : table([["RUNNER", "VERSION", "STATE", "RUNS", "SINCE"], ...runners]))
+  yield* printLine(members.length === 0 ? "No runner is at work. Start one with `hermes cluster runner`." : renderTable([["RUNNER", "VERSION", "STATE", "RUNS", "SINCE"], ...runners]))
   if (counts.length > 0) {
-    const shown = counts.map(({ batch, failed, finished, running, waiting }) => [SafeText.line(batch), ...[waiting, running, finished, failed].map(String)])
-    yield* line(`\n${table([["BATCH", "WAITING", "RUNNING", "FINISHED", "FAILED"], ...shown])}`)
+    const shown = counts.map(({ batch, failed, finished, running, waiting }) => [SafeText.toLine(batch), ...[waiting, running, finished, failed].map(String)])
+    yield* printLine(`\n${renderTable([["BATCH", "WAITING", "RUNNING", "FINISHED", "FAILED"], ...shown])}`)
   }
   if (failures.length > 0) {
-    yield* line(`\n${table([["FAILED LAST", "SESSION", "REASON"], ...failures.map(({ id, message, sessionId }) => [id, sessionId, message].map(SafeText.line))])}`)
+    yield* printLine(`\n${renderTable([["FAILED LAST", "SESSION", "REASON"], ...failures.map(({ id, message, sessionId }) => [id, sessionId, message].map(SafeText.toLine))])}`)
   }
   if (used.tokens > 0 || budgetTokens !== undefined || budgetDollars !== undefined) {
-    yield* line(`\nUsed: ${used.tokens}${budgetTokens === undefined ? "" : ` of ${budgetTokens}`} tokens, $${used.dollars.toFixed(2)}${budgetDollars === undefined ? "" : ` of $${budgetDollars}`}`)
+    yield* printLine(`\nUsed: ${used.tokens}${budgetTokens === undefined ? "" : ` of ${budgetTokens}`} tokens, $${used.dollars.toFixed(2)}${budgetDollars === undefined ? "" : ` of $${budgetDollars}`}`)
   }
 }, Effect.scoped, Effect.provide(CommandSettings.surroundings))
 
@@ -137,33 +137,33 @@ export const status = Effect.fn("hermes cluster status")(function*({ json, runne
 export const drain = Effect.fn("hermes cluster drain")(function*({ all, runner }: { readonly all: boolean; readonly runner: Option.Option<string> }) {
   const { url } = yield* loaded
   const which = Option.getOrUndefined(runner)
-  if (all === (which !== undefined)) return yield* usage("name a runner of `hermes cluster status`, or pass --all")
-  const count = yield* onDatabase(url, Members.askToDrain(which))
-  if (count === 0) return yield* which === undefined ? note("No runner is at work.") : notDone(`no runner "${which}": list them with \`hermes cluster status\``)
-  yield* line(count === 1 ? "1 runner is asked to end." : `${count} runners are asked to end.`)
+  if (all === (which !== undefined)) return yield* makeUsageFailure("name a runner of `hermes cluster status`, or pass --all")
+  const count = yield* withDatabase(url, Members.requestDrain(which))
+  if (count === 0) return yield* which === undefined ? printNote("No runner is at work.") : makeWorkFailure(`no runner "${which}": list them with \`hermes cluster status\``)
+  yield* printLine(count === 1 ? "1 runner is asked to end." : `${count} runners are asked to end.`)
 }, Effect.provide(CommandSettings.surroundings))
 
 /** Submits a prompt. */
 export const submit = Effect.fn("hermes cluster submit")(function*({ agent, id, prompt, session, wait }: SubmitFlags) {
-  if (prompt.trim() === "") return yield* usage("the prompt is empty: say what the agent should do")
+  if (prompt.trim() === "") return yield* makeUsageFailure("the prompt is empty: say what the agent should do")
   const agentFile = agent === undefined ? undefined : yield* Effect.flatMap(Effect.promise(() => import("./AgentChoice.ts")), ({ choose }) => choose(agent, true))
-  const { settings, warnings } = yield* Config.load(Flags.configOptions({ ...yield* hermes, agentFile }))
-  yield* warn(warnings)
-  const url = yield* ClusterSettings.addressOf(settings)
+  const { settings, warnings } = yield* Config.load(Flags.toConfigOptions({ ...yield* hermes, agentFile }))
+  yield* printWarnings(warnings)
+  const url = yield* ClusterSettings.requireDatabaseUrl(settings)
   const sessionId = session ?? (yield* Ids.makeSessionId)
   const name = id ?? (yield* Ids.makeSessionId)
   const { clientOver } = yield* Effect.promise(() => import("../cluster/ClusterLayers.ts"))
-  const ended = yield* onDatabase(url, Effect.gen(function*() {
-    const digest = yield* ClusterAgents.submitted(settings, agentFile)
+  const ended = yield* withDatabase(url, Effect.gen(function*() {
+    const digest = yield* ClusterAgents.storeSubmittedAgent(settings, agentFile)
     return yield* Effect.provide(Effect.gen(function*() {
-      const known = yield* Cluster.submit(Cluster.turn({ agent: digest, id: name, sessionId, prompt }))
+      const known = yield* Cluster.submit(Cluster.makeTurnRequest({ agent: digest, id: name, sessionId, prompt }))
       if (known !== undefined || !wait) return known
-      return (yield* Cluster.settled([name])).get(name)
+      return (yield* Cluster.waitForOutcomes([name])).get(name)
     }), clientOver)
   }))
-  yield* note(`run: ${name}  session: ${sessionId}`)
-  if (ended === undefined) return yield* note("Submitted. `hermes cluster status` shows how it goes on.")
-  if (ended.status === "failed") return yield* notDone(ended.message ?? "the run failed")
-  const result = Json.fields(Json.parsed(ended.output ?? "{}"))
-  yield* line(SafeText.text(Json.word(result["text"])))
+  yield* printNote(`run: ${name}  session: ${sessionId}`)
+  if (ended === undefined) return yield* printNote("Submitted. `hermes cluster status` shows how it goes on.")
+  if (ended.status === "failed") return yield* makeWorkFailure(ended.message ?? "the run failed")
+  const result = Json.readFields(Json.parseOrKeep(ended.output ?? "{}"))
+  yield* printLine(SafeText.sanitise(Json.readWord(result["text"])))
 }, Effect.provide(CommandSettings.surroundings))

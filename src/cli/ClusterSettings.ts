@@ -12,38 +12,38 @@ import { Settings, type Values } from "../config/Settings.ts"
 import type { ClusterError } from "../cluster/Cluster.ts"
 import { layer as leasesIn } from "../platform/Leases.ts"
 import * as CronJobs from "../tool/cron/CronJobs.ts"
-import { type Failure, notDone, usage } from "./Failure.ts"
+import { type Failure, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 
 /** Address of the database, or the line that says how to give one. */
-export const addressOf = ({ cluster: { databaseUrl } }: Values): Effect.Effect<Redacted.Redacted, Failure> =>
+export const requireDatabaseUrl = ({ cluster: { databaseUrl } }: Values): Effect.Effect<Redacted.Redacted, Failure> =>
   databaseUrl === undefined
-    ? Effect.fail(usage("cluster.database_url is not set: `hermes config set cluster.database_url postgres://user:password@host:port/database`"))
+    ? Effect.fail(makeUsageFailure("cluster.database_url is not set: `hermes config set cluster.database_url postgres://user:password@host:port/database`"))
     : Effect.succeed(databaseUrl)
 
 /** A database that cannot be used is bad input where its address or version is, and work that was not done otherwise. */
-export const told = ({ message }: ClusterError): Failure =>
-  /cluster\.database_url|newer version|of version|refuses the login|does not answer/.test(message) ? usage(message) : notDone(message)
+export const toClusterFailure = ({ message }: ClusterError): Failure =>
+  /cluster\.database_url|newer version|of version|refuses the login|does not answer/.test(message) ? makeUsageFailure(message) : makeWorkFailure(message)
 
 /** Settings that cannot be read are told of by the command itself. */
-const lenient = Effect.flatMap(hermes, (flags) => Config.load(Flags.configOptions(flags))).pipe(
+const lenient = Effect.flatMap(hermes, (flags) => Config.load(Flags.toConfigOptions(flags))).pipe(
   Effect.map(({ settings }) => settings),
-  Effect.catch(() => Effect.provide(Settings, Config.layerOf()))
+  Effect.catch(() => Effect.provide(Settings, Config.layerFromFile()))
 )
 
 const jobsOfFile = Layer.unwrap(Effect.map(Home, ({ cron, database }) => Layer.provide(CronJobs.layer(cron), leasesIn(database))))
 
-const jobsOfCluster = (url: Redacted.Redacted): Layer.Layer<CronJobs.CronJobs, Failure> =>
+const makeClusterJobs = (url: Redacted.Redacted): Layer.Layer<CronJobs.CronJobs, Failure> =>
   Layer.unwrap(Effect.map(
     Effect.promise(() => Promise.all([import("../cluster/ClusterJobs.ts"), import("../cluster/ClusterDatabase.ts")])),
     ([jobs, database]) => Layer.provide(jobs.layer, database.layer(url, 3))
-  )).pipe(Layer.catch((error) => Layer.effect(CronJobs.CronJobs, Effect.fail(told(error)))))
+  )).pipe(Layer.catch((error) => Layer.effect(CronJobs.CronJobs, Effect.fail(toClusterFailure(error)))))
 
 /** The scheduled jobs: those of the home directory, or of the cluster where the settings say so. */
 export const scheduledJobs = Layer.unwrap(Effect.gen(function*() {
   const settings = yield* lenient
   const jobs: Layer.Layer<CronJobs.CronJobs, Failure, FileSystem.FileSystem | Home | Path.Path> =
-    settings.cluster.runsCron ? jobsOfCluster(yield* addressOf(settings)) : jobsOfFile
+    settings.cluster.runsCron ? makeClusterJobs(yield* requireDatabaseUrl(settings)) : jobsOfFile
   return jobs
 }))

@@ -14,66 +14,66 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import type { HelpDoc } from "effect/cli/HelpDoc"
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
 import * as Secrets from "../domain/Secrets.ts"
-import { closest } from "../domain/Similarity.ts"
+import { findClosest } from "../domain/Similarity.ts"
 import { version } from "../domain/Version.ts"
 import * as ArgumentOrder from "./ArgumentOrder.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import * as HelpText from "./render/HelpText.ts"
-import { either, unusable } from "./Failure.ts"
-import { commandNames, root } from "./Hermes.ts"
+import { joinAlternatives, unusable } from "./Failure.ts"
+import { commandNames, makeRootCommand } from "./Hermes.ts"
 import { Output } from "./ProgramOutput.ts"
 import type { Program } from "./Program.ts"
 
 const maxSuggestions = 3
 
 /** `prefix` stands before each word, and is no part of its likeness. */
-const meant = (word: string, known: ReadonlyArray<string>, prefix = ""): string => {
-  const words = closest(word, known, maxSuggestions)
-  return words.length === 0 ? "" : `did you mean ${either(words.map((word) => prefix + word))}?`
+const formatSuggestion = (word: string, known: ReadonlyArray<string>, prefix = ""): string => {
+  const words = findClosest(word, known, maxSuggestions)
+  return words.length === 0 ? "" : `did you mean ${joinAlternatives(words.map((word) => prefix + word))}?`
 }
 
-const flagsOf = (doc: HelpDoc): ReadonlyArray<string> =>
+const listFlagNames = (doc: HelpDoc): ReadonlyArray<string> =>
   [...doc.flags, ...doc.inheritedFlags ?? [], ...doc.globalFlags ?? []].map(({ name }) => name)
 
-const commandsOf = (doc: HelpDoc): ReadonlyArray<string> =>
+const listCommandNames = (doc: HelpDoc): ReadonlyArray<string> =>
   (doc.subcommands ?? []).flatMap(({ commands }) => commands.map(({ name }) => name))
 
-const unknownFlag = ({ command, option }: CliError.UnrecognizedOption, doc: HelpDoc): string => {
+const describeUnknownFlag = ({ command, option }: CliError.UnrecognizedOption, doc: HelpDoc): string => {
   const where = command?.join(" ") ?? "hermes"
-  const flags = flagsOf(doc)
+  const flags = listFlagNames(doc)
   const name = option.replace(/^-+/, "")
   if (flags.includes(name)) return `${option} belongs behind the command: ${where} ${option} …`
-  return `unknown flag ${option}: ${meant(name, flags, "--") || `run \`${where} --help\` for those that there are`}`
+  return `unknown flag ${option}: ${formatSuggestion(name, flags, "--") || `run \`${where} --help\` for those that there are`}`
 }
 
 /** Expected value as Effect names it, for use inside a sentence. */
-const words = (expected: string): string =>
+const formatExpectation = (expected: string): string =>
   expected.replace(/^Expected:? */, "").replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
 
 /** Flags whose number need not be whole: what the parser says of a word in place of a number is the same for both. */
 const fractions: ReadonlyMap<string, string> = new Map([["run-budget", "a number of seconds"]])
 
-const wrongValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
+const describeWrongValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   const name = kind === "flag" ? `--${option}` : `<${option}>`
-  const wanted = fractions.get(option) ?? (/finite number|integer/.test(expected) ? "a whole number" : words(expected))
+  const wanted = fractions.get(option) ?? (/finite number|integer/.test(expected) ? "a whole number" : formatExpectation(expected))
   return value === "" ? `${name} needs a value: ${wanted}` : `${name} "${value}" is invalid: expected ${wanted}`
 }
 
-const asPrompt = (text: string): string => `Unknown command "${text}". To send it as a prompt: hermes -q "${text}"`
+const describePromptHint = (text: string): string => `Unknown command "${text}". To send it as a prompt: hermes -q "${text}"`
 
-const oneLine = (error: CliError.NonShowHelpErrors, doc: HelpDoc, path: string): string => {
+const describeUsageError = (error: CliError.NonShowHelpErrors, doc: HelpDoc, path: string): string => {
   switch (error._tag) {
     case "UnrecognizedOption":
-      return unknownFlag(error, doc)
+      return describeUnknownFlag(error, doc)
     case "InvalidValue":
-      return wrongValue(error)
+      return describeWrongValue(error)
     case "MissingOption":
       return `--${error.option} is missing: run \`${path} --help\``
     case "MissingArgument":
       return `<${error.argument}> is missing: run \`${path} --help\``
     case "UnexpectedArgument":
       return path === "hermes chat"
-        ? asPrompt(error.arguments.join(" "))
+        ? describePromptHint(error.arguments.join(" "))
         : `unexpected argument ${error.arguments.map((word) => JSON.stringify(word)).join(", ")} of \`${path}\`: run \`${path} --help\``
     default:
       return error.message.replaceAll(/\s+/g, " ")
@@ -84,17 +84,17 @@ const oneLine = (error: CliError.NonShowHelpErrors, doc: HelpDoc, path: string):
  * Error text for an invalid command line: one line for a flag or a value, three for a command that does not exist and has a
  * likely correction. No usage dump.
  */
-const usageLine = (
+const formatUsageError = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
   doc: HelpDoc,
   commandPath: ReadonlyArray<string>
 ): string => {
   const path = commandPath.join(" ")
   const [first] = errors
-  if (first?._tag !== "UnknownSubcommand") return first === undefined ? "" : ErrorLine.render(oneLine(first, doc, path))
-  const commands = commandsOf(doc)
-  const suggestion = meant(first.subcommand, commands)
-  if (suggestion === "" && path === "hermes") return ErrorLine.render(asPrompt(first.subcommand))
+  if (first?._tag !== "UnknownSubcommand") return first === undefined ? "" : ErrorLine.render(describeUsageError(first, doc, path))
+  const commands = listCommandNames(doc)
+  const suggestion = formatSuggestion(first.subcommand, commands)
+  if (suggestion === "" && path === "hermes") return ErrorLine.render(describePromptHint(first.subcommand))
   return [
     `Error: unknown command "${first.subcommand}" of ${path}`,
     suggestion === "" ? `The commands are ${commands.join(", ")}` : suggestion.replace("did", "Did"),
@@ -117,7 +117,7 @@ const versionFlag = GlobalFlag.Action({
 
 const config = CliConfig.make({ builtIns: [GlobalFlag.Help, versionFlag, GlobalFlag.Completions] })
 
-const presenter = (
+const makePresenter = (
   { err, out, streams }: Output["Service"],
   { canColor }: TerminalCapabilities.TerminalCapabilities
 ): CliOutput.Presenter => ({
@@ -128,17 +128,17 @@ const presenter = (
       case "Version":
         return out(`${event.name} ${event.version}\n`)
       case "InvalidInvocation":
-        return err(usageLine(event.errors, event.helpDoc, event.commandPath))
+        return err(formatUsageError(event.errors, event.helpDoc, event.commandPath))
     }
   }
 })
 
 /** Maps a failure of the parser to an exit code: a command line that means nothing was presented, help that was asked for too. */
-const codeOf = (error: CliError.CliError): number =>
+const toExitCode = (error: CliError.CliError): number =>
   error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : unusable
 
 /** A first word that is no command of the program may be one of a plugin. */
-const ofPlugin = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray<string>) {
+const runPluginCommand = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray<string>) {
   if (!/^[A-Za-z]\S*$/.test(word) || commandNames.includes(word)) return undefined
   const { run } = yield* Effect.promise(() => import("./PluginsCommand.ts"))
   return yield* run(word, args, commandNames)
@@ -148,24 +148,24 @@ const ofPlugin = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray
 export type ProgramServices = Command.Environment | Output | Program
 
 /** Runs a command line and returns its exit code; errors are on stderr. */
-export const execute = (argv: ReadonlyArray<string>): Effect.Effect<number, never, ProgramServices> => Secrets.provided(executed(argv))
+export const execute = (argv: ReadonlyArray<string>): Effect.Effect<number, never, ProgramServices> => Secrets.provideRegistry(runCommandLine(argv))
 
-const executed = Effect.fnUntraced(function*(argv: ReadonlyArray<string>): Effect.fn.Return<number, never, ProgramServices> {
+const runCommandLine = Effect.fnUntraced(function*(argv: ReadonlyArray<string>): Effect.fn.Return<number, never, ProgramServices> {
   const output = yield* Output
   const capabilities = yield* TerminalCapabilities.TerminalCapabilities
-  const given = ArgumentOrder.spelled(argv, commandNames)
+  const given = ArgumentOrder.expandCommandWords(argv, commandNames)
   const words = ArgumentOrder.rewrite(given, commandNames)
-  const own = Effect.flatMap(root(words), (command) => Command.runWith(command, { version })(words)).pipe(
+  const own = Effect.flatMap(makeRootCommand(words), (command) => Command.runWith(command, { version })(words)).pipe(
     Effect.provideService(CliConfig.CliConfig, config),
-    Effect.provideService(CliOutput.Presenter, presenter(output, capabilities)),
+    Effect.provideService(CliOutput.Presenter, makePresenter(output, capabilities)),
     Effect.as(0)
   )
-  return yield* Effect.flatMap(ofPlugin(given), (code) => code === undefined ? own : Effect.succeed(code)).pipe(
+  return yield* Effect.flatMap(runPluginCommand(given), (code) => code === undefined ? own : Effect.succeed(code)).pipe(
     Effect.catchCause((cause) => {
       if (Cause.hasInterrupts(cause)) return Effect.interrupt
       const error = Cause.squash(cause)
-      if (CliError.isCliError(error)) return Effect.succeed(codeOf(error))
-      const { code, line } = ErrorLine.of(error)
+      if (CliError.isCliError(error)) return Effect.succeed(toExitCode(error))
+      const { code, line } = ErrorLine.fromError(error)
       return Effect.as(line === "" ? Effect.void : output.err(ErrorLine.render(line)), code)
     })
   )

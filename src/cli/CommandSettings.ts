@@ -12,12 +12,12 @@ import { hermes } from "./Hermes.ts"
 export const surroundings = Layer.provideMerge(Environment.layer, Home.layer)
 
 /** The texts of a list of the file. */
-export const texts = (value: unknown): ReadonlyArray<string> =>
+export const selectTexts = (value: unknown): ReadonlyArray<string> =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []
 
 /** Loads the settings under the shared flags. */
-export const load = Effect.flatMap(hermes, (flags) => Config.load(Flags.configOptions(flags)))
+export const load = Effect.flatMap(hermes, (flags) => Config.load(Flags.toConfigOptions(flags)))
 
 /** Provides an action with the settings under the shared flags; their warnings are logged. */
 export const provide = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (flags) => Effect.provide(work, Config.layerAll(Flags.configOptions(flags))))
+  Effect.flatMap(hermes, (flags) => Effect.provide(work, Config.layerAll(Flags.toConfigOptions(flags))))

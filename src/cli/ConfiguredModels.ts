@@ -31,21 +31,21 @@ import { Catalogue, layerHome } from "../routing/Catalogue.ts"
 import * as Classification from "../routing/Classification.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
-import { Failure, notDone } from "./Failure.ts"
+import { Failure, makeWorkFailure } from "./Failure.ts"
 import { Program } from "./Program.ts"
 
 export interface Models {
-  readonly configured: ConfiguredRoutes.Configured
+  readonly configured: ConfiguredRoutes.RouteSources
   readonly open: OpenRoute.Open
 }
 
 /** Way to find the logins: `look` at them, or `renew` them for use. */
-type Read = "look" | "renew"
+type LoginAccess = "look" | "renew"
 
-const providersOf = Effect.fnUntraced(function*(
+const loadPluginProviders = Effect.fnUntraced(function*(
   settings: Values
 ): Effect.fn.Return<ReadonlyArray<ProviderSource>, ConfigError, Program | Home | Environment | Scope.Scope> {
-  if (ConfiguredRoutes.unknown(settings).length === 0) return []
+  if (ConfiguredRoutes.findUnknownProviders(settings).length === 0) return []
   const program = yield* Program
   const runtime = yield* Layer.build(program.layer(settings, { withoutModel: true }))
   const { providers } = yield* Context.get(runtime, Plugins).loaded
@@ -55,7 +55,7 @@ const providersOf = Effect.fnUntraced(function*(
 /** Works with them; `read` says how logins are found, where one may matter. */
 export const use = <A, E, R>(
   settings: Values,
-  read: Read,
+  read: LoginAccess,
   work: (models: Models) => Effect.Effect<A, E, R>
 ): Effect.Effect<
   A,
@@ -64,35 +64,35 @@ export const use = <A, E, R>(
 > =>
   Effect.scoped(Effect.gen(function*() {
     const environment = yield* Environment
-    const providers = yield* providersOf(settings)
+    const providers = yield* loadPluginProviders(settings)
     const logins = ConfiguredRoutes.mayLogIn(settings)
-      ? yield* Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ load, look }) => read === "look" ? look : load(settings))
+      ? yield* Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ loadLogins, look }) => read === "look" ? look : loadLogins(settings))
       : undefined
     const known = OpenRoute.make({ routing: settings.providerRouting })
     return yield* work({
       configured: { settings, environment, logins, brought: providers },
-      open: (route) => (ProviderSources.find(providers, route.provider)?.open ?? known)(route)
+      open: (route) => (ProviderSources.findSource(providers, route.provider)?.open ?? known)(route)
     })
   }))
 
 /** Works with the route that answers, as `read` finds the logins. */
 export const withRoute = <A, E, R>(
-  read: Read,
+  read: LoginAccess,
   work: (route: Route, models: Models) => Effect.Effect<A, E, R>,
   change: (settings: Values) => Values = (settings) => settings
 ) =>
   Effect.flatMap(Settings, (settings) =>
     use(change(settings), read, (models) =>
-      Effect.flatMap(Effect.fromResult(ConfiguredRoutes.primary(models.configured)), (route) => work(route, models))))
+      Effect.flatMap(Effect.fromResult(ConfiguredRoutes.resolvePrimary(models.configured)), (route) => work(route, models))))
 
 /** Ignores the configured model: another provider may not have it. */
 export const withAnyModel = (settings: Values): Values =>
   ({ ...settings, model: { ...settings.model, default: settings.model.default ?? "any" } })
 
 /** OpenAI's Responses API takes no smaller limit. */
-const leastOutput = ({ apiMode }: Route): number => apiMode === "codex_responses" ? 16 : 1
+const getLeastOutput = ({ apiMode }: Route): number => apiMode === "codex_responses" ? 16 : 1
 
-const ping = Effect.fnUntraced(function*(route: Route, { open }: Models) {
+const sendPing = Effect.fnUntraced(function*(route: Route, { open }: Models) {
   const provider = yield* open(route)
   const request = yield* provider.prepare({
     messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "Say ok." })] })],
@@ -100,28 +100,28 @@ const ping = Effect.fnUntraced(function*(route: Route, { open }: Models) {
     toolChoice: "auto",
     responseFormat: { type: "text" },
     stream: false,
-    maxOutputTokens: leastOutput(route),
+    maxOutputTokens: getLeastOutput(route),
     reasoningEffort: "none"
   })
   return yield* provider.execute(request)
 }, Effect.scoped)
 
-const refusal = ({ model, provider }: Route) => (error: AiError.AiError | ConfigError): Failure | ConfigError => {
+const toFailure = ({ model, provider }: Route) => (error: AiError.AiError | ConfigError): Failure | ConfigError => {
   if (!AiError.isAiError(error)) return error
-  return notDone(`${model} (${provider}) does not answer: ${Redaction.redactText(Classification.explain(error))}`)
+  return makeWorkFailure(`${model} (${provider}) does not answer: ${Redaction.redactText(Classification.explainDecision(error))}`)
 }
 
 /** Asks for the shortest answer. */
-export const asked = Effect.fnUntraced(function*(route: Route, models: Models) {
+export const probeRoute = Effect.fnUntraced(function*(route: Route, models: Models) {
   const started = yield* Clock.currentTimeMillis
-  const answered = yield* Effect.result(Effect.timeoutOrElse(ping(route, models), {
+  const answered = yield* Effect.result(Effect.timeoutOrElse(sendPing(route, models), {
     duration: "60 seconds",
-    orElse: () => Effect.fail(notDone(`${route.model} (${route.provider}) did not answer within a minute`))
+    orElse: () => Effect.fail(makeWorkFailure(`${route.model} (${route.provider}) did not answer within a minute`))
   }))
   const millis = (yield* Clock.currentTimeMillis) - started
   if (Result.isFailure(answered)) {
     const { failure } = answered
-    return yield* failure instanceof Failure ? failure : refusal(route)(failure)
+    return yield* failure instanceof Failure ? failure : toFailure(route)(failure)
   }
   const { model, usage } = answered.success
   return { model, millis, tokens: usage.outputTokens.total ?? 0 }
@@ -136,7 +136,7 @@ interface Candidate {
   readonly model?: string
 }
 
-const settingsOf = ({ baseUrl, key, model, provider }: Candidate) =>
+const makeCandidateLayer = ({ baseUrl, key, model, provider }: Candidate) =>
   layerHome.pipe(Layer.provideMerge(Config.layerAll({
     ignoreUserConfig: true,
     flags: [
@@ -148,18 +148,18 @@ const settingsOf = ({ baseUrl, key, model, provider }: Candidate) =>
   })))
 
 /** Names of the models that a route lists; none where it gives no list. */
-export const modelsOf = (candidate: Candidate) =>
+export const listModelNames = (candidate: Candidate) =>
   withRoute("renew", (route) => Catalogue.use((catalogue) => catalogue.listed(route)), withAnyModel).pipe(
     Effect.map((models) => models.map(({ id }) => id)),
     // A key that is wrong is told by the request that tries the model.
     Effect.orElseSucceed((): ReadonlyArray<string> => []),
-    Effect.provide(settingsOf(candidate))
+    Effect.provide(makeCandidateLayer(candidate))
   )
 
 /** Tries a route; one sentence about its answer, or the failure. */
 export const tryRoute = (candidate: Candidate) =>
   withRoute("renew", (route, models) =>
-    Effect.map(asked(route, models), ({ millis }) => `${route.model} of ${route.provider} answers: ${millis} ms`)).pipe(
-      Effect.provide(settingsOf(candidate))
+    Effect.map(probeRoute(route, models), ({ millis }) => `${route.model} of ${route.provider} answers: ${millis} ms`)).pipe(
+      Effect.provide(makeCandidateLayer(candidate))
     )
 

@@ -3,13 +3,13 @@
  */
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/cli/Prompt"
-import { usage } from "./Failure.ts"
+import { makeUsageFailure } from "./Failure.ts"
 import { Output } from "./ProgramOutput.ts"
 
 /** Asks; somebody who leaves the question has not said yes. */
-export const confirmed = (message: string): Effect.Effect<boolean, never, Prompt.Environment> =>
+export const confirmAction = (message: string): Effect.Effect<boolean, never, Prompt.Environment> =>
   Effect.orElseSucceed(Prompt.run(Prompt.Confirm({ message, initial: false })), () => false)
 
 /** Asks before something that needs an answer; where nobody can be asked, `otherwise` says what to pass instead. */
-export const required = (message: string, otherwise: string) =>
-  Effect.flatMap(Output, ({ terminal }) => terminal.input ? confirmed(message) : Effect.fail(usage(otherwise)))
+export const requireConfirmation = (message: string, otherwise: string) =>
+  Effect.flatMap(Output, ({ terminal }) => terminal.input ? confirmAction(message) : Effect.fail(makeUsageFailure(otherwise)))

@@ -21,57 +21,57 @@ import * as JobDraft from "../tool/cron/JobDraft.ts"
 import type { Draft } from "../tool/cron/JobDraft.ts"
 import { scheduledJobs } from "./ClusterSettings.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { type Failure, notDone, usage } from "./Failure.ts"
+import { type Failure, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
-import { line, note, warn } from "./ProgramOutput.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
+import { printLine, printNote, printWarnings } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const job = Argument.String("job").pipe(Argument.withDescription("Job id, id prefix, or name"))
-const json = Flags.yes("json", "Print JSON")
-const listFlags = { all: Flags.yes("all", "Include completed jobs"), json }
+const json = Flags.makeSwitch("json", "Print JSON")
+const listFlags = { all: Flags.makeSwitch("all", "Include completed jobs"), json }
 
 const draft = {
-  name: Flags.text("name", "NAME", "Name of the job"),
-  skill: Flags.many("skill", "NAME", "Skill to load; repeatable"),
-  script: Flags.text("script", "PATH", "Script below scripts/ of the home directory; its output is added to the prompt"),
-  noAgent: Flags.yes("no-agent", "Use the output of the script as the result, without a model"),
-  workdir: Flags.text("workdir", "DIRECTORY", "Working directory"),
-  repeat: Flags.last(Flag.Int("repeat").pipe(Flag.withMetavar("N")), "Number of runs after which the job is complete"),
-  contextFrom: Flags.many("context-from", "JOB", "Job whose latest output is added to the prompt; repeatable"),
-  timezone: Flags.text("timezone", "ZONE", "Time zone such as Europe/Berlin; default: the configured one, else that of the machine")
+  name: Flags.makeText("name", "NAME", "Name of the job"),
+  skill: Flags.makeTexts("skill", "NAME", "Skill to load; repeatable"),
+  script: Flags.makeText("script", "PATH", "Script below scripts/ of the home directory; its output is added to the prompt"),
+  noAgent: Flags.makeSwitch("no-agent", "Use the output of the script as the result, without a model"),
+  workdir: Flags.makeText("workdir", "DIRECTORY", "Working directory"),
+  repeat: Flags.takeLast(Flag.Int("repeat").pipe(Flag.withMetavar("N")), "Number of runs after which the job is complete"),
+  contextFrom: Flags.makeTexts("context-from", "JOB", "Job whose latest output is added to the prompt; repeatable"),
+  timezone: Flags.makeText("timezone", "ZONE", "Time zone such as Europe/Berlin; default: the configured one, else that of the machine")
 }
 
 /** A mistake of the user, or of the files. */
-export const told = (error: CronError): Failure =>
-  error._tag === "CronRefused" ? usage(error.message) : notDone(error.message)
+export const toCronFailure = (error: CronError): Failure =>
+  error._tag === "CronRefused" ? makeUsageFailure(error.message) : makeWorkFailure(error.message)
 
 /** Works on the scheduled jobs. */
-const onJobs = <A>(work: (jobs: CronJobs.Service) => Effect.Effect<A, CronError>) =>
-  CronJobs.CronJobs.use(work).pipe(Effect.mapError(told), Effect.provide(scheduledJobs))
+const withJobs = <A>(work: (jobs: CronJobs.Service) => Effect.Effect<A, CronError>) =>
+  CronJobs.CronJobs.use(work).pipe(Effect.mapError(toCronFailure), Effect.provide(scheduledJobs))
 
-const describe = (job: Job): string => {
-  const next = JobView.nextText(job)
+const describeJob = (job: Job): string => {
+  const next = JobView.formatNextRun(job)
   const facts = [
-    JobView.record(job).schedule,
+    JobView.toRecord(job).schedule,
     next === undefined ? undefined : `next ${next}`,
     job.last_status === null ? undefined : `last ${job.last_status}`,
-    `runs ${JobView.progress(job)}`,
+    `runs ${JobView.formatProgress(job)}`,
     job.model.model ?? undefined
   ]
-  const lines = [`${job.id}  ${JobView.stateOf(job)}  ${job.name}`, `  ${facts.filter((fact) => fact !== undefined).join(" · ")}`]
-  return [...lines, ...job.last_error === null ? [] : [`  ${job.last_error}`]].map((text) => SafeText.text(text).replaceAll("\n", " ")).join("\n")
+  const lines = [`${job.id}  ${JobView.describeState(job)}  ${job.name}`, `  ${facts.filter((fact) => fact !== undefined).join(" · ")}`]
+  return [...lines, ...job.last_error === null ? [] : [`  ${job.last_error}`]].map((text) => SafeText.sanitise(text).replaceAll("\n", " ")).join("\n")
 }
 
 /** Prints the jobs. */
 const listJobs = Effect.fn("hermes cron list")(function*({ all, json }: Flags.Parsed<typeof listFlags>) {
-  const listed = yield* onJobs(({ list }) => list)
+  const listed = yield* withJobs(({ list }) => list)
   const jobs = listed.jobs.filter(({ state }) => all || state !== "completed")
-  yield* warn(listed.problems.map(SafeText.line))
-  if (json) return yield* line(SafeText.json(jobs.map(JobView.record), 2))
-  if (jobs.length === 0) return yield* line("No jobs. Create one with `hermes cron create 'every 2h' 'PROMPT'`.")
-  yield* line(jobs.map(describe).join("\n"))
+  yield* printWarnings(listed.problems.map(SafeText.toLine))
+  if (json) return yield* printLine(SafeText.toJson(jobs.map(JobView.toRecord), 2))
+  if (jobs.length === 0) return yield* printLine("No jobs. Create one with `hermes cron create 'every 2h' 'PROMPT'`.")
+  yield* printLine(jobs.map(describeJob).join("\n"))
 }, Effect.provide(CommandSettings.surroundings))
 
 const list = Command.make("list", listFlags, listJobs).pipe(
@@ -79,7 +79,7 @@ const list = Command.make("list", listFlags, listJobs).pipe(
   Command.withDescription("List jobs and their next runs")
 )
 
-const draftOf = Effect.fnUntraced(function*(given: Flags.Parsed<typeof draft>) {
+const readDraft = Effect.fnUntraced(function*(given: Flags.Parsed<typeof draft>) {
   const paths = yield* Path.Path
   const { toolsets } = yield* hermes
   return {
@@ -87,16 +87,16 @@ const draftOf = Effect.fnUntraced(function*(given: Flags.Parsed<typeof draft>) {
     skills: given.skill.length === 0 ? undefined : given.skill,
     script: given.script,
     noAgent: given.noAgent ? true : undefined,
-    workdir: given.workdir === undefined ? undefined : paths.resolve(workingDirectory(), given.workdir),
+    workdir: given.workdir === undefined ? undefined : paths.resolve(getWorkingDirectory(), given.workdir),
     times: given.repeat,
     contextFrom: given.contextFrom.length === 0 ? undefined : given.contextFrom,
     timezone: given.timezone,
-    toolsets: toolsets === undefined ? undefined : Flags.names(toolsets)
+    toolsets: toolsets === undefined ? undefined : Flags.splitNames(toolsets)
   } satisfies Draft
 })
 
-const soon = (job: Job): string => {
-  const next = JobView.nextText(job)
+const formatNextRun = (job: Job): string => {
+  const next = JobView.formatNextRun(job)
   return `${job.id} ${job.name}: ${next === undefined ? "no next run" : `next run ${next}`}`
 }
 
@@ -104,14 +104,14 @@ const soon = (job: Job): string => {
 const outsideOfJobs = Effect.flatMap(Environment, ({ process }) =>
   process[insideVariable] === undefined
     ? Effect.void
-    : usage("a scheduled job cannot change jobs: do the work now, or report what should be scheduled"))
+    : makeUsageFailure("a scheduled job cannot change jobs: do the work now, or report what should be scheduled"))
 
 /** Mentions a scheduler that is not running. */
 const mentionTicker = Effect.gen(function*() {
   const home = yield* Home
-  const last = yield* JobFiles.lastLook(home)
+  const last = yield* JobFiles.readLastLook(home)
   const now = yield* Clock.currentTimeMillis
-  if (last === undefined || now - last > staleMillis) yield* note(`Note: ${notRunning}`)
+  if (last === undefined || now - last > staleMillis) yield* printNote(`Note: ${notRunning}`)
 })
 
 const staleMillis = 180_000
@@ -126,8 +126,8 @@ const create = Command.make("create", {
 }, Effect.fn("hermes cron create")(function*({ prompt, schedule, ...given }) {
   yield* outsideOfJobs
   const settings = yield* Settings
-  const model = JobDraft.currentModel(settings, yield* Environment)
-  const draft = yield* draftOf(given)
+  const model = JobDraft.readCurrentModel(settings, yield* Environment)
+  const draft = yield* readDraft(given)
   const whole: Draft = {
     ...draft,
     schedule,
@@ -135,8 +135,8 @@ const create = Command.make("create", {
     model,
     timezone: draft.timezone ?? settings.cron.timezone
   }
-  const job = yield* onJobs((jobs) => jobs.create(whole))
-  yield* line(`created ${soon(job)}`)
+  const job = yield* withJobs((jobs) => jobs.create(whole))
+  yield* printLine(`created ${formatNextRun(job)}`)
   yield* mentionTicker
 }, CommandSettings.provide)).pipe(
   Command.withAlias("add"),
@@ -145,30 +145,30 @@ const create = Command.make("create", {
 
 const edit = Command.make("edit", {
   job,
-  schedule: Flags.text("schedule", "WHEN", "New schedule"),
-  prompt: Flags.text("prompt", "TEXT", "New prompt"),
+  schedule: Flags.makeText("schedule", "WHEN", "New schedule"),
+  prompt: Flags.makeText("prompt", "TEXT", "New prompt"),
   ...draft
 }, Effect.fn("hermes cron edit")(function*({ job: reference, prompt, schedule, ...given }) {
   yield* outsideOfJobs
   const shared = yield* hermes
   const isModelGiven = shared.model !== undefined || shared.provider !== undefined || shared.baseUrl !== undefined
-  const model = isModelGiven ? JobDraft.currentModel(yield* Settings, yield* Environment) : undefined
-  const draft: Draft = { ...yield* draftOf(given), schedule, prompt, model }
-  if (Object.values(draft).every((value) => value === undefined)) return yield* usage("nothing to change: pass at least one option, see `hermes cron edit --help`")
-  yield* line(`changed ${soon(yield* onJobs((jobs) => jobs.update(reference, draft)))}`)
+  const model = isModelGiven ? JobDraft.readCurrentModel(yield* Settings, yield* Environment) : undefined
+  const draft: Draft = { ...yield* readDraft(given), schedule, prompt, model }
+  if (Object.values(draft).every((value) => value === undefined)) return yield* makeUsageFailure("nothing to change: pass at least one option, see `hermes cron edit --help`")
+  yield* printLine(`changed ${formatNextRun(yield* withJobs((jobs) => jobs.update(reference, draft)))}`)
 }, CommandSettings.provide)).pipe(Command.withDescription("Change the given fields of a job"))
 
 const pause = Command.make("pause", { job }, Effect.fn("hermes cron pause")(function*({ job }) {
-  yield* line(`paused ${soon(yield* onJobs((jobs) => jobs.pause(job)))}`)
+  yield* printLine(`paused ${formatNextRun(yield* withJobs((jobs) => jobs.pause(job)))}`)
 }, Effect.provide(CommandSettings.surroundings))).pipe(Command.withDescription("Pause a job"))
 
 const resume = Command.make("resume", { job }, Effect.fn("hermes cron resume")(function*({ job }) {
-  yield* line(`resumed ${soon(yield* onJobs((jobs) => jobs.resume(job)))}`)
+  yield* printLine(`resumed ${formatNextRun(yield* withJobs((jobs) => jobs.resume(job)))}`)
 }, Effect.provide(CommandSettings.surroundings))).pipe(Command.withDescription("Resume a paused job"))
 
 const remove = Command.make("remove", { job }, Effect.fn("hermes cron remove")(function*({ job }) {
-  const { id, name } = yield* onJobs((jobs) => jobs.remove(job))
-  yield* line(`removed ${id} ${name}`)
+  const { id, name } = yield* withJobs((jobs) => jobs.remove(job))
+  yield* printLine(`removed ${id} ${name}`)
 }, Effect.provide(CommandSettings.surroundings))).pipe(
   Command.withAlias("rm"),
   Command.withDescription("Remove a job; its result files are kept")
@@ -176,39 +176,39 @@ const remove = Command.make("remove", { job }, Effect.fn("hermes cron remove")(f
 
 /** Gives jobs the provider and model that the settings mean now. */
 const resnap = Command.make("resnap", { job: Argument.optional(job) }, Effect.fn("hermes cron resnap")(function*({ job }) {
-  const model = JobDraft.currentModel(yield* Settings, yield* Environment)
-  const changed = yield* onJobs((jobs) =>
+  const model = JobDraft.readCurrentModel(yield* Settings, yield* Environment)
+  const changed = yield* withJobs((jobs) =>
     Option.match(job, {
       onSome: (reference) => Effect.map(jobs.update(reference, { model }), (one) => [one]),
       onNone: () => Effect.flatMap(jobs.list, ({ jobs: all }) => Effect.forEach(all, ({ id }) => jobs.update(id, { model })))
     }))
   const name = model.model ?? "the configured model"
-  yield* line(`${changed.length === 1 ? "1 job uses" : `${changed.length} jobs use`} ${name}${model.provider === undefined ? "" : ` of ${model.provider}`}`)
+  yield* printLine(`${changed.length === 1 ? "1 job uses" : `${changed.length} jobs use`} ${name}${model.provider === undefined ? "" : ` of ${model.provider}`}`)
 }, CommandSettings.provide)).pipe(Command.withDescription("Store the current provider and model with a job, or with all jobs"))
 
 /** Says whether anybody looks for due jobs, and what comes next. */
 const status = Command.make("status", { json }, Effect.fn("hermes cron status")(function*({ json }) {
-  const { jobs, problems } = yield* onJobs(({ list }) => list)
+  const { jobs, problems } = yield* withJobs(({ list }) => list)
   const now = yield* Clock.currentTimeMillis
-  const last = yield* JobFiles.lastLook(yield* Home)
-  const count = (state: string): number => jobs.filter((job) => JobView.stateOf(job) === state).length
-  const counts = { scheduled: count("scheduled"), running: count("running"), paused: count("paused"), completed: count("completed") }
-  const next = jobs.filter((job) => JobView.nextText(job) !== undefined)
+  const last = yield* JobFiles.readLastLook(yield* Home)
+  const countJobs = (state: string): number => jobs.filter((job) => JobView.describeState(job) === state).length
+  const counts = { scheduled: countJobs("scheduled"), running: countJobs("running"), paused: countJobs("paused"), completed: countJobs("completed") }
+  const next = jobs.filter((job) => JobView.formatNextRun(job) !== undefined)
     .toSorted((a, b) => (a.next_run_at ?? "").localeCompare(b.next_run_at ?? ""))[0]
   const seconds = last === undefined ? undefined : Math.round((now - last) / 1000)
   if (json) {
-    return yield* line(SafeText.json({ last_look_seconds_ago: seconds ?? null, ...counts, next: next === undefined ? null : JobView.record(next), problems }, 2))
+    return yield* printLine(SafeText.toJson({ last_look_seconds_ago: seconds ?? null, ...counts, next: next === undefined ? null : JobView.toRecord(next), problems }, 2))
   }
-  yield* line([
+  yield* printLine([
     last === undefined || now - last > staleMillis ? notRunning : `The scheduler last checked ${seconds} s ago.`,
     Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", "),
-    ...next === undefined ? [] : [`next: ${SafeText.line(soon(next))}`],
-    ...problems.map((problem) => `Warning: ${SafeText.line(problem)}`)
+    ...next === undefined ? [] : [`next: ${SafeText.toLine(formatNextRun(next))}`],
+    ...problems.map((problem) => `Warning: ${SafeText.toLine(problem)}`)
   ].join("\n"))
 }, Effect.provide(CommandSettings.surroundings))).pipe(Command.withDescription("Show if the scheduler is running, and the next job"))
 
 const loadRuns = Effect.promise(() => import("./CronRuns.ts"))
-const scenario = { script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model") }
+const scenario = { script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model") }
 
 const runNow = Command.make("run", { job, ...scenario }, (flags) => Effect.flatMap(loadRuns, ({ runNow }) => runNow(flags))).pipe(
   Command.withDescription("Run a job now and print its result")

@@ -22,40 +22,40 @@ import { Settings, type Values } from "../config/Settings.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { type Ask, JobAgent, selectTools } from "../runner/cron/JobAgent.ts"
 import * as JobFiles from "../runner/cron/JobFiles.ts"
-import { Delivery, type Finished, type Shown } from "../runner/cron/JobRun.ts"
+import { Delivery, type JobOutcome, type DeliveredResult } from "../runner/cron/JobRun.ts"
 import * as Tick from "../runner/cron/Tick.ts"
 import { layerPostgres } from "../session/SessionStore.ts"
 import * as JobDraft from "../tool/cron/JobDraft.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { surroundings } from "./CommandSettings.ts"
 import { scheduledJobs } from "./ClusterSettings.ts"
-import { told } from "./CronCommand.ts"
+import { toCronFailure } from "./CronCommand.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { failed, silent } from "./Failure.ts"
+import { failed, makeSilentFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { note, Output } from "./ProgramOutput.ts"
+import { printNote, Output } from "./ProgramOutput.ts"
 import { Program, type Start } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-type Own = Pick<Start, "script" | "store">
+type RunSources = Pick<Start, "script" | "store">
 
-const blocked = (error: unknown): JobFiles.JobBlocked => new JobFiles.JobBlocked({ message: ErrorLine.of(error).line })
+const toJobBlocked = (error: unknown): JobFiles.JobBlocked => new JobFiles.JobBlocked({ message: ErrorLine.fromError(error).line })
 
 /** A runtime for each job. */
-const agents = (options: Config.Options, own: Own) =>
+const makeJobAgents = (options: Config.Options, own: RunSources) =>
   Layer.effect(
     JobAgent,
     Effect.gen(function*() {
       const program = yield* Program
       const environment = yield* Environment
       const context = yield* Effect.context<Environment | FileSystem.FileSystem | Home>()
-      const open = Effect.fnUntraced(function*(job: Parameters<JobAgent["Service"]["open"]>[0]) {
-        const loaded = yield* Effect.mapError(Config.load(options), blocked)
-        const settings = JobDraft.withModel(loaded.settings, environment, job.model)
+      const openJobAgent = Effect.fnUntraced(function*(job: Parameters<JobAgent["Service"]["open"]>[0]) {
+        const loaded = yield* Effect.mapError(Config.load(options), toJobBlocked)
+        const settings = JobDraft.applyModel(loaded.settings, environment, job.model)
         const { databaseUrl, runsCron } = settings.cluster
         const store = own.store ?? (runsCron && databaseUrl !== undefined ? layerPostgres({ url: databaseUrl, connections: 4 }) : undefined)
-        const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, { ...own, folder: job.workdir, store })), blocked)
+        const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, { ...own, folder: job.workdir, store })), toJobBlocked)
         const agent = Context.get(runtime, Agent)
         const tools = yield* selectTools(job, Context.get(runtime, ToolRegistry), {
           toolsets: settings.platformToolsets["cron"] ?? settings.toolsets,
@@ -64,11 +64,11 @@ const agents = (options: Config.Options, own: Own) =>
         })
         return ((asked) => agent.run({ ...asked, cwd: job.workdir, tools, maxIterations: settings.agent.maxTurns })) satisfies Ask as Ask
       })
-      return { open: (job) => Effect.updateContext(open(job), (given: Context.Context<Scope.Scope>) => Context.merge(context, given)) }
+      return { open: (job) => Effect.updateContext(openJobAgent(job), (given: Context.Context<Scope.Scope>) => Context.merge(context, given)) }
     })
   )
 
-const tickSettings = ({ approvals, cron }: Values, places: JobFiles.Places, skills: Tick.Settings["skills"]): Tick.Settings => ({
+const toTickSettings = ({ approvals, cron }: Values, places: JobFiles.Places, skills: Tick.Settings["skills"]): Tick.Settings => ({
   places,
   skills,
   approvals: approvals.cronMode,
@@ -80,65 +80,65 @@ const tickSettings = ({ approvals, cron }: Values, places: JobFiles.Places, skil
 })
 
 /** Settings that cannot be read are each job's to tell of, once. */
-const lenient = (options: Config.Options) =>
+const loadLenientSettings = (options: Config.Options) =>
   Config.load(options).pipe(
     Effect.map(({ settings }) => settings),
-    Effect.catch(() => Effect.provide(Settings, Config.layerOf()))
+    Effect.catch(() => Effect.provide(Settings, Config.layerFromFile()))
   )
 
-const shownText = ({ job, output, text }: Shown, isWrapped: boolean): string => {
-  const clean = SafeText.text(Redaction.redactText(text))
+const formatResult = ({ job, output, text }: DeliveredResult, isWrapped: boolean): string => {
+  const clean = SafeText.sanitise(Redaction.redactText(text))
   if (!isWrapped) return clean
-  const title = SafeText.line(`Scheduled job ${job.name} (${job.id})`)
+  const title = SafeText.toLine(`Scheduled job ${job.name} (${job.id})`)
   const whole = output === undefined ? [] : [`[${output}]`]
   return [title, "-".repeat(Math.min(60, title.length)), clean, ...whole, ""].join("\n")
 }
 
 /** Shared parts of all ways of running jobs. */
-const surrounded = <A, E, R>(own: Own, work: (settings: Tick.Settings, values: Values) => Effect.Effect<A, E, R>) =>
+const withJobServices = <A, E, R>(own: RunSources, work: (settings: Tick.Settings, values: Values) => Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const output = yield* Output
     yield* output.protect
-    const options = Flags.configOptions(yield* hermes)
-    const values = yield* lenient(options)
+    const options = Flags.toConfigOptions(yield* hermes)
+    const values = yield* loadLenientSettings(options)
     const home = yield* Home
     const skills = yield* ConfiguredSkills.make(values, { environment: yield* Environment, home })
-    const settings = tickSettings(values, home, skills)
-    const deliver = (shown: Shown): Effect.Effect<void> => {
-      const text = shownText(shown, values.cron.wrapResponse)
+    const settings = toTickSettings(values, home, skills)
+    const deliverResult = (shown: DeliveredResult): Effect.Effect<void> => {
+      const text = formatResult(shown, values.cron.wrapResponse)
       return shown.isFailure ? output.err(`${text}\n`) : output.out(`${text}\n`)
     }
     return yield* work(settings, values).pipe(
-      Effect.provideService(Delivery, deliver),
-      Effect.provide(Layer.merge(scheduledJobs, agents(options, own)))
+      Effect.provideService(Delivery, deliverResult),
+      Effect.provide(Layer.merge(scheduledJobs, makeJobAgents(options, own)))
     )
   }).pipe(Effect.scoped, Effect.provide(surroundings))
 
-const isFailure = ({ status }: Finished): boolean => status === "error" || status === "blocked"
+const isFailure = ({ status }: JobOutcome): boolean => status === "error" || status === "blocked"
 
 /** Runs one job now. */
-export const runNow = Effect.fn("hermes cron run")(function*({ job, ...own }: Own & { readonly job: string }) {
-  const run = yield* surrounded(own, (settings) => Effect.catchTag(Tick.now(job, settings), ["CronRefused", "CronStoreError"], told))
-  if (run.status === "silent") yield* note(`${run.job.name} has nothing to report`)
-  if (isFailure(run)) return yield* silent(failed)
+export const runNow = Effect.fn("hermes cron run")(function*({ job, ...own }: RunSources & { readonly job: string }) {
+  const run = yield* withJobServices(own, (settings) => Effect.catchTag(Tick.runNow(job, settings), ["CronRefused", "CronStoreError"], toCronFailure))
+  if (run.status === "silent") yield* printNote(`${run.job.name} has nothing to report`)
+  if (isFailure(run)) return yield* makeSilentFailure(failed)
 })
 
-const looked = Effect.fnUntraced(function*(settings: Tick.Settings) {
+const recordLook = Effect.fnUntraced(function*(settings: Tick.Settings) {
   const now = yield* Clock.currentTimeMillis
-  yield* Effect.catch(JobFiles.looked(settings.places, now), ({ message }) => Effect.logWarning(message))
+  yield* Effect.catch(JobFiles.recordLook(settings.places, now), ({ message }) => Effect.logWarning(message))
 })
 
 /** Runs what is due. */
-export const tick = Effect.fn("hermes cron tick")(function*(own: Own) {
-  const runs = yield* surrounded(own, (settings) =>
-    Effect.andThen(looked(settings), Effect.catchTag(Tick.once(settings), "CronStoreError", told)))
-  if (runs.some(isFailure)) return yield* silent(failed)
+export const tick = Effect.fn("hermes cron tick")(function*(own: RunSources) {
+  const runs = yield* withJobServices(own, (settings) =>
+    Effect.andThen(recordLook(settings), Effect.catchTag(Tick.runOnce(settings), "CronStoreError", toCronFailure)))
+  if (runs.some(isFailure)) return yield* makeSilentFailure(failed)
 })
 
 /** Runs what is due, every minute. */
-export const serve = Effect.fn("hermes cron serve")(function*(own: Own) {
-  yield* note("Checking for due jobs every minute. Press Ctrl+C to stop.")
-  return yield* surrounded(own, (settings) =>
+export const serve = Effect.fn("hermes cron serve")(function*(own: RunSources) {
+  yield* printNote("Checking for due jobs every minute. Press Ctrl+C to stop.")
+  return yield* withJobServices(own, (settings) =>
     Effect.flatMap(Effect.context<FileSystem.FileSystem | Path.Path>(), (context) =>
-      Tick.forever(settings, Effect.provideContext(looked(settings), context))))
+      Tick.runForever(settings, Effect.provideContext(recordLook(settings), context))))
 })

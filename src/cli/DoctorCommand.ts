@@ -28,11 +28,11 @@ import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
 import { load, surroundings } from "./CommandSettings.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { notDone } from "./Failure.ts"
+import { makeWorkFailure } from "./Failure.ts"
 import { hermes } from "./Hermes.ts"
 import { version } from "../domain/Version.ts"
 import { nodeVersion } from "../platform/CurrentProcess.ts"
-import { line } from "./ProgramOutput.ts"
+import { printLine } from "./ProgramOutput.ts"
 import * as RouteText from "./render/RouteText.ts"
 
 interface Finding {
@@ -41,54 +41,54 @@ interface Finding {
   readonly text: string
 }
 
-const finding = (level: Finding["level"]) => (subject: string, text: string): Finding => ({ level, subject, text })
+const makeFinding = (level: Finding["level"]) => (subject: string, text: string): Finding => ({ level, subject, text })
 
 /** It is as it should be. */
-const ok = finding("ok")
+const ok = makeFinding("ok")
 
 /** It works, and could be better. */
-const warning = finding("warning")
+const warning = makeFinding("warning")
 
 /** It does not work. */
-const problem = finding("problem")
+const problem = makeFinding("problem")
 
 const marks: Readonly<Record<Finding["level"], string>> = { ok: "✓", warning: "!", problem: "✗" }
 
 /** A finding as a line. */
-const render = ({ level, subject, text }: Finding): string => `${marks[level]} ${subject.padEnd(8)}  ${text}`
+const renderFinding = ({ level, subject, text }: Finding): string => `${marks[level]} ${subject.padEnd(8)}  ${text}`
 
 type Keys = RouteStatus["keys"]
 
-const keysOf = (route: RoutedModelRouter.ChainEntry["route"], keys: Keys): string => {
-  if (keys.length > 1) return [`${keys.length} keys`, ...RouteText.resting(keys)].join(", ")
+const describeKeys = (route: RoutedModelRouter.ChainEntry["route"], keys: Keys): string => {
+  if (keys.length > 1) return [`${keys.length} keys`, ...RouteText.describeResting(keys)].join(", ")
   if (route.apiKey === undefined) return route.apiMode === "bedrock_converse" ? "credentials of the AWS SDK" : "no key"
   return Redacted.value(route.apiKey) === Redacted.value(noKey) ? "no key" : "a key is set"
 }
 
-const findingOf = (
+const describeRoute = (
   { route }: RoutedModelRouter.ChainEntry,
   { breaker, keys }: RouteStatus,
   place: { readonly index: number; readonly count: number }
 ): Finding => {
   const { apiMode, baseUrl, model, provider } = route
   const breakers = place.count > 1 ? `, breaker ${breaker.toLowerCase()}` : ""
-  const text = `${model} of ${provider} by ${apiMode}${baseUrl === undefined ? "" : ` at ${baseUrl}`}, ${keysOf(route, keys)}${breakers}`
+  const text = `${model} of ${provider} by ${apiMode}${baseUrl === undefined ? "" : ` at ${baseUrl}`}, ${describeKeys(route, keys)}${breakers}`
   const isSpent = keys.length > 1 && keys.every(({ resting }) => resting !== undefined)
   return (isSpent ? warning : ok)(place.index === 0 ? "model" : "fallback", text)
 }
 
 /** The sources of address and key, of children too; a setting that belongs to another route is told. */
-const sourceFindings = (settings: Values, { entries }: ConfiguredRoutes.Chain, child: RoutedModelRouter.ChainEntry | undefined) => {
-  const line = (role: string, { source }: RoutedModelRouter.ChainEntry) =>
+const checkSources = (settings: Values, { entries }: ConfiguredRoutes.Chain, child: RoutedModelRouter.ChainEntry | undefined) => {
+  const checkSource = (role: string, { source }: RoutedModelRouter.ChainEntry) =>
     source === undefined ? [] : [ok("source", `${role}: address from ${source.address}; key from ${source.key}`)]
   return [
-    ...entries.flatMap((entry, index) => entry.route.provider === "offline" ? [] : line(index === 0 ? "model" : "fallback", entry)),
-    ...child === undefined ? [] : [ok("children", `${child.route.model} of ${child.route.provider} by ${child.route.apiMode}`), ...line("children", child)],
+    ...entries.flatMap((entry, index) => entry.route.provider === "offline" ? [] : checkSource(index === 0 ? "model" : "fallback", entry)),
+    ...child === undefined ? [] : [ok("children", `${child.route.model} of ${child.route.provider} by ${child.route.apiMode}`), ...checkSource("children", child)],
     ...(settings.sources?.unused ?? []).map((text) => warning("source", text))
   ]
 }
 
-const chainFindings = Effect.fnUntraced(function*(
+const checkChain = Effect.fnUntraced(function*(
   { entries, problems }: ConfiguredRoutes.Chain,
   { configured, open }: Pick<ConfiguredModels.Models, "configured" | "open">
 ) {
@@ -96,14 +96,14 @@ const chainFindings = Effect.fnUntraced(function*(
   const left = problems.map((text) => warning("fallback", text))
   const [first] = entries
   if (entries.length === 1 && first.route.provider === "offline") {
-    const missing = ConfiguredRoutes.missingModel(configured)
+    const missing = ConfiguredRoutes.findMissingModel(configured)
     return [missing === undefined ? ok("model", "the built-in offline stand-in, which answers no open questions") : warning("model", missing.message), ...left]
   }
-  const { status } = yield* RoutedModelRouter.make({ chain: entries, open, store: yield* PoolStore.file(root) })
+  const { status } = yield* RoutedModelRouter.makeRouter({ chain: entries, open, store: yield* PoolStore.openFile(root) })
   const states = yield* status.routes
   const found = entries.flatMap((entry, index) => {
     const state = states[index]
-    return state === undefined ? [] : [findingOf(entry, state, { index, count: entries.length })]
+    return state === undefined ? [] : [describeRoute(entry, state, { index, count: entries.length })]
   })
   return [...found, ...left]
 }, Effect.scoped)
@@ -119,40 +119,40 @@ const login = Effect.gen(function*() {
   return [ok("login", `to ChatGPT; the token ${ends}`)]
 })
 
-const routes = Effect.fnUntraced(function*(settings: Values) {
+const checkRoutes = Effect.fnUntraced(function*(settings: Values) {
   const found = yield* Effect.result(ConfiguredModels.use(settings, "look", ({ configured, open }) =>
     Effect.gen(function*() {
-      const chain = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
-      const child = yield* Effect.fromResult(ConfiguredRoutes.delegated(configured))
-      return [...yield* chainFindings(chain, { configured, open }), ...sourceFindings(settings, chain, child)]
+      const chain = yield* Effect.fromResult(ConfiguredRoutes.resolveChain(configured))
+      const child = yield* Effect.fromResult(ConfiguredRoutes.resolveDelegated(configured))
+      return [...yield* checkChain(chain, { configured, open }), ...checkSources(settings, chain, child)]
     })))
   const logins = yield* Effect.result(login)
   return [
-    ...Result.isSuccess(found) ? found.success : [problem("model", ErrorLine.of(found.failure).line)],
+    ...Result.isSuccess(found) ? found.success : [problem("model", ErrorLine.fromError(found.failure).line)],
     // Whoever wants the login has said the same.
     ...Result.isSuccess(logins)
       ? logins.success
-      : Result.isFailure(found) && found.failure.path === logins.failure.path ? [] : [warning("login", ErrorLine.of(logins.failure).line)]
+      : Result.isFailure(found) && found.failure.path === logins.failure.path ? [] : [warning("login", ErrorLine.fromError(logins.failure).line)]
   ]
 })
 
 /** A Node that is too old never comes this far. */
-const node = (): Finding => ok("program", `hermes ${version} on Node ${nodeVersion}`)
+const describeProgram = (): Finding => ok("program", `hermes ${version} on Node ${nodeVersion}`)
 
 /** The directory itself, or the nearest one above it that is there. */
-const existing = (path: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>
+const findExistingDirectory = (path: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const parent = paths.dirname(path)
     const isThere = yield* Effect.orElseSucceed(fs.exists(path), () => false)
-    return isThere || parent === path ? path : yield* existing(parent)
+    return isThere || parent === path ? path : yield* findExistingDirectory(parent)
   })
 
 const home = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const { root } = yield* Home
-  const nearest = yield* existing(root)
+  const nearest = yield* findExistingDirectory(root)
   const writable = yield* Effect.isSuccess(fs.access(nearest, { writable: true }))
   if (!writable) return problem("home", `${nearest} is not writable: change its permissions, or set HERMES_HOME`)
   return ok("home", nearest === root ? root : `${root} (created by the first run)`)
@@ -174,9 +174,9 @@ const secrets = Effect.gen(function*() {
 })
 
 /** The wall around commands. */
-const sandbox = Effect.fnUntraced(function*(values: Values) {
-  const { level, text } = yield* ConfiguredEnvironment.status(values, { environment: yield* Environment, home: yield* Home })
-  return finding(level)("sandbox", text)
+const checkSandbox = Effect.fnUntraced(function*(values: Values) {
+  const { level, text } = yield* ConfiguredEnvironment.checkStatus(values, { environment: yield* Environment, home: yield* Home })
+  return makeFinding(level)("sandbox", text)
 })
 
 const settings = Effect.gen(function*() {
@@ -217,16 +217,16 @@ const sessions = Effect.gen(function*() {
 export const command = Command.make("doctor", {}, Effect.fn("hermes doctor")(function*() {
   const { findings, values } = yield* settings
   const all = [
-    node(),
+    describeProgram(),
     yield* home,
     ...findings,
     ...yield* secrets,
-    ...values === undefined ? [] : [...yield* routes(values), yield* sandbox(values)],
+    ...values === undefined ? [] : [...yield* checkRoutes(values), yield* checkSandbox(values)],
     yield* sessions
   ]
-  yield* line(all.map(render).join("\n"))
+  yield* printLine(all.map(renderFinding).join("\n"))
   const count = all.filter(({ level }) => level === "problem").length
   if (count > 0) {
-    return yield* notDone(count === 1 ? "1 problem was found" : `${count} problems were found`)
+    return yield* makeWorkFailure(count === 1 ? "1 problem was found" : `${count} problems were found`)
   }
 }, Effect.provide(surroundings)))

@@ -8,7 +8,7 @@ import * as Duration from "effect/Duration"
 import * as AiError from "effect/ai/AiError"
 import { ConfigError, InvalidInput, SessionNotFound } from "../domain/AgentError.ts"
 import * as Redaction from "../domain/Redaction.ts"
-import { current, type Registry } from "../domain/Secrets.ts"
+import { getCurrentRegistry, type Registry } from "../domain/Secrets.ts"
 import { PluginError } from "../plugin/PluginError.ts"
 import * as SafeText from "./render/SafeText.ts"
 import { failed, Failure, unusable } from "./Failure.ts"
@@ -20,11 +20,11 @@ interface ExitLine {
 }
 
 /** A text as one line without secrets and control sequences. Outside of a fiber the secrets of the runtime are to be given. */
-export const oneLine = (text: string, secrets = current()): string => Redaction.redactText(SafeText.line(SafeText.plain(text)), secrets)
+export const toSafeLine = (text: string, secrets = getCurrentRegistry()): string => Redaction.redactText(SafeText.toLine(SafeText.toPlainText(text)), secrets)
 
-const sentence = (description: string | undefined, otherwise: string): string => description?.trim() || otherwise
+const chooseSentence = (description: string | undefined, otherwise: string): string => description?.trim() || otherwise
 
-const authentication = ({ description, kind }: AiError.AuthenticationError): string => {
+const describeAuthentication = ({ description, kind }: AiError.AuthenticationError): string => {
   const said = description === undefined || description === "" ? "" : ` (${description})`
   switch (kind) {
     case "MissingKey":
@@ -38,10 +38,10 @@ const authentication = ({ description, kind }: AiError.AuthenticationError): str
   }
 }
 
-const reasonOf = (reason: AiError.AiErrorReason): string => {
+const describeReason = (reason: AiError.AiErrorReason): string => {
   switch (reason._tag) {
     case "AuthenticationError":
-      return authentication(reason)
+      return describeAuthentication(reason)
     case "RateLimitError":
       return `the provider's rate limit is reached: try again ${
         reason.retryAfter === undefined ? "later" : `in ${Duration.format(reason.retryAfter)}`
@@ -49,13 +49,13 @@ const reasonOf = (reason: AiError.AiErrorReason): string => {
     case "QuotaExhaustedError":
       return "the account's quota is used up: add credit, or configure another provider"
     case "NetworkError":
-      return sentence(reason.description, "cannot reach the provider: check model.base_url and the network")
+      return chooseSentence(reason.description, "cannot reach the provider: check model.base_url and the network")
     case "ContentPolicyError":
       return `the provider refused the content: ${reason.description}`
     case "InternalProviderError":
       return `the provider failed: ${reason.description}: try again, or configure another one`
     case "InvalidRequestError":
-      return `${sentence(reason.description, "the provider refused the request")}${
+      return `${chooseSentence(reason.description, "the provider refused the request")}${
         reason.parameter === "model" ? ": choose another with --model" : ""
       }`
     case "InvalidResponseError":
@@ -68,26 +68,26 @@ const reasonOf = (reason: AiError.AiErrorReason): string => {
 /** A key that is not there is no mistake in the configuration: nothing was asked wrongly, the work cannot be done. */
 const isAboutKey = (path: string): boolean => path === "model.api_key" || /^[A-Z0-9_]*(?:KEY|TOKEN)$/.test(path)
 
-const configuration = ({ message, path }: ConfigError, secrets: Registry): ExitLine => {
+const toConfigLine = ({ message, path }: ConfigError, secrets: Registry): ExitLine => {
   const [first = "", ...more] = message.split("\n")
   const rest = more.length === 0 ? "" : ` (and ${more.length} more: run \`hermes config check\`)`
-  return { code: isAboutKey(path) ? failed : unusable, line: oneLine(first, secrets) + rest }
+  return { code: isAboutKey(path) ? failed : unusable, line: toSafeLine(first, secrets) + rest }
 }
 
 const isInput = (error: unknown): boolean =>
   error instanceof InvalidInput || error instanceof SessionNotFound || (error instanceof PluginError && error.input === true)
 
 /** Anything that was not foreseen is told by its message, and is a failure of the program. */
-export const of = (error: unknown, secrets = current()): ExitLine => {
-  if (error instanceof Failure) return { code: error.code, line: oneLine(error.message, secrets) }
-  if (error instanceof ConfigError) return configuration(error, secrets)
-  if (AiError.isAiError(error)) return { code: failed, line: oneLine(reasonOf(error.reason), secrets) }
+export const fromError = (error: unknown, secrets = getCurrentRegistry()): ExitLine => {
+  if (error instanceof Failure) return { code: error.code, line: toSafeLine(error.message, secrets) }
+  if (error instanceof ConfigError) return toConfigLine(error, secrets)
+  if (AiError.isAiError(error)) return { code: failed, line: toSafeLine(describeReason(error.reason), secrets) }
   const code = isInput(error) ? unusable : failed
-  return { code, line: oneLine(error instanceof Error ? error.message || error.name : String(error), secrets) }
+  return { code, line: toSafeLine(error instanceof Error ? error.message || error.name : String(error), secrets) }
 }
 
-/** {@link of} for a cause that is no interruption. */
-export const ofCause = (cause: Cause.Cause<unknown>, secrets = current()): ExitLine => of(Cause.squash(cause), secrets)
+/** {@link fromError} for a cause that is no interruption. */
+export const fromCause = (cause: Cause.Cause<unknown>, secrets = getCurrentRegistry()): ExitLine => fromError(Cause.squash(cause), secrets)
 
 /** The line as it stands on stderr. */
 export const render = (line: string): string => `Error: ${line}\n`

@@ -14,7 +14,7 @@ import * as Stream from "effect/Stream"
 import type { AgentFile } from "../config/AgentFile.ts"
 import * as Json from "../domain/Json.ts"
 import { CommandEnvironment } from "../environment/CommandEnvironment.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import * as Offline from "../provider/Offline.ts"
 import * as Dataset from "../runner/batch/Dataset.ts"
 import * as BatchRow from "../runner/batch/BatchRow.ts"
@@ -26,15 +26,15 @@ import * as EvalReport from "../runner/eval/EvalReport.ts"
 import * as EvalRun from "../runner/eval/EvalRun.ts"
 import * as JudgeScorer from "../runner/eval/JudgeScorer.ts"
 import * as Scorer from "../runner/eval/Scorer.ts"
-import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
+import { InteractiveMode, makeUnattended } from "../tool/approval/InteractiveMode.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { surroundings } from "./CommandSettings.ts"
 import type { RunFlags } from "./EvalCommand.ts"
-import { failed, type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import { failed, type Failure, InterruptCode, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import * as OutputFile from "./OutputFile.ts"
-import { line, note, Output, table, warn } from "./ProgramOutput.ts"
+import { printLine, printNote, Output, renderTable, printWarnings } from "./ProgramOutput.ts"
 import * as ProgressDisplay from "./ProgressDisplay.ts"
 import * as BatchProgress from "./render/BatchProgress.ts"
 import * as SafeText from "./render/SafeText.ts"
@@ -55,34 +55,34 @@ interface Evaluation {
   readonly attempts: ReadonlyArray<RowJournal.RowKey>
 }
 
-const positive = (name: string, value: number | undefined) => value !== undefined && value < 1 ? usage(`--${name} ${value} is too small: pass 1 or more`) : Effect.void
+const checkPositive = (name: string, value: number | undefined) => value !== undefined && value < 1 ? makeUsageFailure(`--${name} ${value} is too small: pass 1 or more`) : Effect.void
 
-const kOf = (text: string | undefined) => {
+const parsePassCounts = (text: string | undefined) => {
   if (text === undefined) return Effect.undefined
-  const values = Flags.names(text).map(Number)
-  return values.length > 0 && values.every((value) => Number.isInteger(value) && value > 0) ? Effect.succeed(values) : Effect.fail(usage(`--k "${text}" is invalid: pass whole numbers such as 1,5`))
+  const values = Flags.splitNames(text).map(Number)
+  return values.length > 0 && values.every((value) => Number.isInteger(value) && value > 0) ? Effect.succeed(values) : Effect.fail(makeUsageFailure(`--k "${text}" is invalid: pass whole numbers such as 1,5`))
 }
 
 /** Warns of values of k for which no row has enough attempts. */
-const warnOfK = (ks: ReadonlyArray<number> | undefined, { passAtK }: EvalReport.Report) =>
-  warn((ks ?? []).filter((k) => passAtK.every((found) => found.k !== k)).map((k) => `pass@${k} needs ${k} attempts at a row, and none has so many: pass --runs ${k}`))
+const warnAboutPassCounts = (ks: ReadonlyArray<number> | undefined, { passAtK }: EvalReport.Report) =>
+  printWarnings((ks ?? []).filter((k) => passAtK.every((found) => found.k !== k)).map((k) => `pass@${k} needs ${k} attempts at a row, and none has so many: pass --runs ${k}`))
 
 /** The rules that the flags name. */
-const rulesOf = Effect.fnUntraced(function*(flags: RunFlags): Effect.fn.Return<EvalRun.Rules, Failure> {
-  yield* Effect.all([positive("runs", flags.runs), positive("workers", flags.workers), positive("limit", flags.limit), positive("command-timeout", flags.commandTimeout), positive("max-turns", flags.maxTurns)])
-  if (flags.scorer.length === 0) return yield* usage(`name a scorer by --scorer: ${Scorer.kinds.join(", ")}`)
+const readRules = Effect.fnUntraced(function*(flags: RunFlags): Effect.fn.Return<EvalRun.Rules, Failure> {
+  yield* Effect.all([checkPositive("runs", flags.runs), checkPositive("workers", flags.workers), checkPositive("limit", flags.limit), checkPositive("command-timeout", flags.commandTimeout), checkPositive("max-turns", flags.maxTurns)])
+  if (flags.scorer.length === 0) return yield* makeUsageFailure(`name a scorer by --scorer: ${Scorer.kinds.join(", ")}`)
   const scorers: Array<Scorer.Spec> = []
   for (const text of flags.scorer) {
     const parsed = Scorer.parse(text)
-    if (Result.isFailure(parsed)) return yield* usage(parsed.failure)
+    if (Result.isFailure(parsed)) return yield* makeUsageFailure(parsed.failure)
     scorers.push(parsed.success)
   }
   const isJudged = scorers.some(({ kind }) => kind === "judge")
-  if (!isJudged && (flags.judge.length > 0 || flags.criteria !== undefined)) return yield* usage("--judge and --criteria are for the scorer judge: add --scorer judge")
+  if (!isJudged && (flags.judge.length > 0 || flags.criteria !== undefined)) return yield* makeUsageFailure("--judge and --criteria are for the scorer judge: add --scorer judge")
   const named: Array<JudgeScorer.Judge> = []
   for (const text of flags.judge) {
     const parsed = JudgeScorer.parse(text)
-    if (Result.isFailure(parsed)) return yield* usage(`--judge: ${parsed.failure}`)
+    if (Result.isFailure(parsed)) return yield* makeUsageFailure(`--judge: ${parsed.failure}`)
     named.push(parsed.success)
   }
   return {
@@ -97,36 +97,36 @@ const rulesOf = Effect.fnUntraced(function*(flags: RunFlags): Effect.fn.Return<E
   }
 })
 
-const safeName = (name: string): string => name.replaceAll(/[^\w.-]+/g, "-").replaceAll(/^[-.]+|-+$/g, "") || "model"
+const toSafeName = (name: string): string => name.replaceAll(/[^\w.-]+/g, "-").replaceAll(/^[-.]+|-+$/g, "") || "model"
 
 /** The directory of a name: one that exists, else the one in the folder of results. */
-const placeOf = Effect.fnUntraced(function*(name: string) {
+const findResultsDirectory = Effect.fnUntraced(function*(name: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const own = paths.resolve(workingDirectory(), name)
+  const own = paths.resolve(getWorkingDirectory(), name)
   const isOwn = yield* Effect.orElseSucceed(fs.exists(paths.join(own, files.evaluation)), () => false)
-  return isOwn ? own : paths.resolve(workingDirectory(), folder, name)
+  return isOwn ? own : paths.resolve(getWorkingDirectory(), folder, name)
 })
 
 /** Reads an attempt of an evaluation. Evaluations of earlier versions name attempts by their ids alone. */
 const toAttemptKey = (value: unknown): RowJournal.RowKey => {
-  const { digest, id } = Json.fields(value)
-  return typeof id === "string" ? { id, digest: Json.string(digest) } : { id: Json.word(value), digest: undefined }
+  const { digest, id } = Json.readFields(value)
+  return typeof id === "string" ? { id, digest: Json.readString(digest) } : { id: Json.readWord(value), digest: undefined }
 }
 
-const evaluationIn = Effect.fnUntraced(function*(directory: string) {
+const readEvaluation = Effect.fnUntraced(function*(directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const text = yield* Effect.option(fs.readFileString(paths.join(directory, files.evaluation)))
-  const fields = Json.fields(Option.getOrUndefined(Option.flatMap(text, Json.parse)))
-  const [name, dataset, digest] = [Json.string(fields["name"]), Json.string(fields["dataset"]), Json.string(fields["digest"])]
+  const fields = Json.readFields(Option.getOrUndefined(Option.flatMap(text, Json.parse)))
+  const [name, dataset, digest] = [Json.readString(fields["name"]), Json.readString(fields["dataset"]), Json.readString(fields["digest"])]
   if (name === undefined || dataset === undefined || digest === undefined) return undefined
-  const evaluation: Evaluation = { name, dataset, digest, configuration: Json.fields(fields["configuration"]), attempts: Json.items(fields["attempts"]).map(toAttemptKey) }
+  const evaluation: Evaluation = { name, dataset, digest, configuration: Json.readFields(fields["configuration"]), attempts: Json.readItems(fields["attempts"]).map(toAttemptKey) }
   return evaluation
 })
 
 /** Attempts of a directory that belong to its last run: those that have a result, and all of them. */
-const attemptsIn = Effect.fnUntraced(function*(
+const readAttempts = Effect.fnUntraced(function*(
   journal: RowJournal.Journal,
   { attempts }: Pick<Evaluation, "attempts">,
   failures: ReadonlyArray<RowPool.FailedRow> = []
@@ -135,33 +135,33 @@ const attemptsIn = Effect.fnUntraced(function*(
   const causes = new Map(failures.map(({ id, message }) => [id, message]))
   const finished = attempts.flatMap((attempt) => {
     const found = causes.has(attempt.id) ? undefined : lines.get(attempt.id)
-    return found === undefined || !RowPool.isSameRow(found, attempt) ? [] : EvalReport.attemptOf(found) ?? []
+    return found === undefined || !RowPool.isSameRow(found, attempt) ? [] : EvalReport.parseAttempt(found) ?? []
   })
-  return { finished, all: EvalReport.withMissing(finished, attempts.map(({ id }) => id), causes) }
-}, Effect.mapError(({ message }) => notDone(message)))
+  return { finished, all: EvalReport.addMissing(finished, attempts.map(({ id }) => id), causes) }
+}, Effect.mapError(({ message }) => makeWorkFailure(message)))
 
-const opened = (directory: string) => Effect.mapError(RowJournal.open({ directory }), ({ message }) => usage(message))
+const openJournal = (directory: string) => Effect.mapError(RowJournal.open({ directory }), ({ message }) => makeUsageFailure(message))
 
 /** Names of the values that two configurations do not share. */
-const differences = (before: Json.Fields, now: Json.Fields): ReadonlyArray<string> =>
+const findDifferences = (before: Json.Fields, now: Json.Fields): ReadonlyArray<string> =>
   Array.from(new Set([...Object.keys(before), ...Object.keys(now)])).filter((key) => JSON.stringify(before[key]) !== JSON.stringify(now[key]))
 
 /** A directory has results of one configuration. */
-const sameConfiguration = Effect.fnUntraced(function*(directory: string, now: Json.Fields) {
-  const before = yield* evaluationIn(directory)
-  const changed = before === undefined ? [] : differences(before.configuration, now)
-  if (changed.length > 0) return yield* usage(`${directory} has results that differ in ${changed.join(", ")}: pass another --name or --output-dir`)
+const requireSameConfiguration = Effect.fnUntraced(function*(directory: string, now: Json.Fields) {
+  const before = yield* readEvaluation(directory)
+  const changed = before === undefined ? [] : findDifferences(before.configuration, now)
+  if (changed.length > 0) return yield* makeUsageFailure(`${directory} has results that differ in ${changed.join(", ")}: pass another --name or --output-dir`)
   return before
 })
 
-const factsTable = (report: EvalReport.Report): string => table(EvalPage.factsOf(report).map(([name, value]) => [name, SafeText.line(value)]))
+const renderFacts = (report: EvalReport.Report): string => renderTable(EvalPage.listFacts(report).map(([name, value]) => [name, SafeText.toLine(value)]))
 
-const pathText = (path: string, paths: Path.Path): string => {
-  const relative = paths.relative(workingDirectory(), path)
+const formatPath = (path: string, paths: Path.Path): string => {
+  const relative = paths.relative(getWorkingDirectory(), path)
   return relative.startsWith("..") ? path : relative
 }
 
-const agentFileOf = (reference: string | undefined) =>
+const loadAgentFile = (reference: string | undefined) =>
   reference === undefined ? Effect.undefined : Effect.flatMap(Effect.promise(() => import("./AgentChoice.ts")), ({ choose }) => choose(reference, true))
 
 /** Rows that cannot be used and are told one by one. */
@@ -175,26 +175,26 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
   const fs = yield* FileSystem.FileSystem
   const interruptCode = yield* InterruptCode
   const shared = yield* hermes
-  const rules = yield* rulesOf(flags)
+  const rules = yield* readRules(flags)
   const { budget, limits, timeout } = yield* RunLimits.read(flags)
-  const ks = yield* kOf(flags.k)
-  const read = yield* Effect.mapError(Dataset.read(flags.dataset, { idField: flags.idField, limit: flags.limit, split: flags.split }), ({ message }) => usage(message))
-  yield* warn(Dataset.linesOf(read.problems).map((text) => SafeText.line(text)))
-  const { problems, rows: usable } = EvalRun.usable(read.rows, rules)
-  if (usable.length === 0 && problems[0] !== undefined) return yield* usage(SafeText.line(problems[0]))
-  yield* warn(problems.slice(0, shownProblems).map((problem) => SafeText.line(`${problem}; left out`)))
-  if (problems.length > shownProblems) yield* warn([`${problems.length - shownProblems} further rows are left out`])
+  const ks = yield* parsePassCounts(flags.k)
+  const read = yield* Effect.mapError(Dataset.read(flags.dataset, { idField: flags.idField, limit: flags.limit, split: flags.split }), ({ message }) => makeUsageFailure(message))
+  yield* printWarnings(Dataset.renderProblems(read.problems).map((text) => SafeText.toLine(text)))
+  const { problems, rows: usable } = EvalRun.selectUsable(read.rows, rules)
+  if (usable.length === 0 && problems[0] !== undefined) return yield* makeUsageFailure(SafeText.toLine(problems[0]))
+  yield* printWarnings(problems.slice(0, shownProblems).map((problem) => SafeText.toLine(`${problem}; left out`)))
+  if (problems.length > shownProblems) yield* printWarnings([`${problems.length - shownProblems} further rows are left out`])
   const dataset = { ...read, rows: usable }
-  const agentFile: AgentFile | undefined = yield* agentFileOf(flags.agent)
-  const settings = yield* RunnerRuntime.settingsOf([{ name: "--max-turns", key: "agent.max_turns", value: flags.maxTurns }], agentFile)
+  const agentFile: AgentFile | undefined = yield* loadAgentFile(flags.agent)
+  const settings = yield* RunnerRuntime.loadSettings([{ name: "--max-turns", key: "agent.max_turns", value: flags.maxTurns }], agentFile)
 
   if (settings.terminal.backend === "ssh" && rules.scorers.some(({ kind }) => kind === "command")) {
-    return yield* usage("the scorer command needs files of this machine, and terminal.backend is ssh: set it to sandbox, docker or local")
+    return yield* makeUsageFailure("the scorer command needs files of this machine, and terminal.backend is ssh: set it to sandbox, docker or local")
   }
   yield* RunnerRuntime.requireModel(settings, flags)
-  const name = flags.name ?? safeName(settings.model.default ?? Offline.route.model)
-  const directory = paths.resolve(workingDirectory(), flags.outputDir ?? paths.join(folder, safeName(name)))
-  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => usage(`--output-dir: ${message}`))
+  const name = flags.name ?? toSafeName(settings.model.default ?? Offline.route.model)
+  const directory = paths.resolve(getWorkingDirectory(), flags.outputDir ?? paths.join(folder, toSafeName(name)))
+  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => makeUsageFailure(`--output-dir: ${message}`))
   const database = paths.join(directory, files.sessions)
   const runtime = yield* RunnerRuntime.open(settings, { agentFile, script: flags.script, replay: flags.replay, database })
   const route = yield* runtime.router.primary
@@ -204,125 +204,125 @@ export const run = Effect.fn("hermes eval run")(function*(flags: RunFlags) {
     agent: flags.agent ?? null,
     toolsets: shared.toolsets ?? null,
     max_turns: flags.maxTurns ?? null,
-    scorers: rules.scorers.map(Scorer.nameOf),
+    scorers: rules.scorers.map(Scorer.formatName),
     judges: rules.scorers.some(({ kind }) => kind === "judge") ? rules.judges.map((judge) => judge.name) : [],
     criteria: rules.criteria ?? null,
     // Absent where nobody asked for it, as in results from before these flags.
     ...Object.fromEntries(Object.entries({ seed, row_tokens: flags.rowTokens, row_cost: flags.rowCost, row_timeout: flags.rowTimeout }).filter(([, value]) => value !== undefined))
   }
-  const before = yield* sameConfiguration(directory, configuration)
+  const before = yield* requireSameConfiguration(directory, configuration)
   if (rules.scorers.some(({ kind }) => kind === "judge")) {
     yield* Effect.forEach(rules.judges, ({ name, route }) => runtime.auxiliary.resolve("judge", route).pipe(
-      Effect.flatMap((found) => found === undefined ? usage(`no model for the judge ${name}: set auxiliary.judge.provider, or pass --judge provider=NAME,model=NAME`) : Effect.void)
+      Effect.flatMap((found) => found === undefined ? makeUsageFailure(`no model for the judge ${name}: set auxiliary.judge.provider, or pass --judge provider=NAME,model=NAME`) : Effect.void)
     ), { discard: true })
   }
   yield* RunnerRuntime.hold(directory)
-  const journal = yield* opened(directory)
-  yield* warn(journal.problems)
-  const attemptsOfRules = EvalRun.attemptsOf(dataset.rows, rules)
+  const journal = yield* openJournal(directory)
+  yield* printWarnings(journal.problems)
+  const attemptsOfRules = EvalRun.listAttempts(dataset.rows, rules)
   if (before !== undefined && before.digest !== dataset.digest) {
-    const missing = RowPool.remaining(attemptsOfRules, journal).length
-    yield* note(`Note: The rows are not those of the last run: ${missing} ${missing === 1 ? "attempt is" : "attempts are"} new or of changed rows; results of rows that are gone do not count.`)
+    const missing = RowPool.selectRemaining(attemptsOfRules, journal).length
+    yield* printNote(`Note: The rows are not those of the last run: ${missing} ${missing === 1 ? "attempt is" : "attempts are"} new or of changed rows; results of rows that are gone do not count.`)
   }
   const evaluation: Evaluation = { name, dataset: flags.dataset, digest: dataset.digest, configuration, attempts: attemptsOfRules.map(({ digest, id }) => ({ id, digest })) }
   yield* OutputFile.write(paths.join(directory, files.evaluation), `${JSON.stringify(evaluation, null, 2)}\n`)
 
-  const tools = (yield* RunOptions.toolsOf(agentFile, yield* runtime.registry.list, settings)) ??
+  const tools = (yield* RunOptions.selectAgentTools(agentFile, yield* runtime.registry.list, settings)) ??
     (yield* Effect.provideService(RunOptions.selectTools(shared, settings), ToolRegistry, runtime.registry))
-  const seedNote = seed === undefined ? undefined : RowSeed.note(route, "it changes nothing")
-  if (seedNote !== undefined) yield* note(`Note: ${seedNote}`)
-  const ask: EvalRun.Subject["ask"] = (prompt, attempt, tell) =>
+  const seedNote = seed === undefined ? undefined : RowSeed.describeIgnoredSeed(route, "it changes nothing")
+  if (seedNote !== undefined) yield* printNote(`Note: ${seedNote}`)
+  const runAttempt: EvalRun.Subject["ask"] = (prompt, attempt, tell) =>
     Effect.gen(function*() {
-      const seedOfAttempt = seed === undefined ? undefined : RowSeed.of(seed, attempt.id)
-      const told = BatchRow.telling(tell)
+      const seedOfAttempt = seed === undefined ? undefined : RowSeed.computeSeed(seed, attempt.id)
+      const told = BatchRow.makeUsageReporter(tell)
       // Attempts do not see each other's files.
       const cwd = yield* Effect.orDie(Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "hermes-eval-" }), fs.realPath))
       const result = yield* Effect.provideService(runtime.agent.run({
         prompt, source: "eval", platform: "eval", cwd, tools, maxIterations: settings.agent.maxTurns, budget, seed: seedOfAttempt, streaming: false, readsText: false, onEvent: told.onEvent
-      }).pipe(Effect.onError(() => told.rest)), InteractiveMode, unattended("eval run", settings.approvals.unattendedMode))
+      }).pipe(Effect.onError(() => told.rest)), InteractiveMode, makeUnattended("eval run", settings.approvals.unattendedMode))
       const { cost, exit, model, sessionId, text, usage } = result
       return { text, model, exit, sessionId, usage, cost, seed: seedOfAttempt }
     }).pipe(Effect.scoped)
 
   const shown = yield* ProgressDisplay.make("attempts")
   const summary = yield* EvalRun.run({
-    subject: { ask, auxiliary: runtime.auxiliary },
+    subject: { ask: runAttempt, auxiliary: runtime.auxiliary },
     rows: dataset.rows,
     rules,
     journal,
     concurrency: flags.workers ?? 4,
     limits,
     timeout,
-    onProgress: RunLimits.watched({ limits }, shown)
+    onProgress: RunLimits.watchProgress({ limits }, shown)
   }).pipe(
     Effect.provideService(CommandEnvironment, runtime.environment),
-    Effect.mapError(({ message }) => notDone(message)),
+    Effect.mapError(({ message }) => makeWorkFailure(message)),
     Effect.provide(shown.log),
     Effect.onExit((exit) => {
       if (!Exit.hasInterrupts(exit)) return shown.clear
       const last = shown.last()
-      const done = last === undefined ? "nothing" : BatchProgress.facts(last, "attempts")[0] ?? ""
+      const done = last === undefined ? "nothing" : BatchProgress.listFacts(last, "attempts")[0] ?? ""
       return Effect.andThen(shown.clear, output.err(`interrupted: ${done} done, the results are in ${directory}; the same command goes on (exit code ${interruptCode()})\n`))
     })
   )
   const { failures, stopped } = summary
   const shownFailures = failures.slice(0, 20)
-  yield* warn(shownFailures.map(({ id, message }) => SafeText.line(`attempt ${id} failed: ${message}`)))
-  if (failures.length > shownFailures.length) yield* warn([`${failures.length - shownFailures.length} further attempts failed`])
-  const { all: attempts } = yield* attemptsIn(journal, evaluation, failures)
+  yield* printWarnings(shownFailures.map(({ id, message }) => SafeText.toLine(`attempt ${id} failed: ${message}`)))
+  if (failures.length > shownFailures.length) yield* printWarnings([`${failures.length - shownFailures.length} further attempts failed`])
+  const { all: attempts } = yield* readAttempts(journal, evaluation, failures)
   const report = EvalReport.make(name, attempts, ks)
-  yield* warnOfK(ks, report)
-  yield* OutputFile.write(paths.join(directory, files.report), `${SafeText.json({ ...EvalReport.wire(report), dataset: flags.dataset, failed: failures.length }, 2)}\n`)
+  yield* warnAboutPassCounts(ks, report)
+  yield* OutputFile.write(paths.join(directory, files.report), `${SafeText.toJson({ ...EvalReport.toWire(report), dataset: flags.dataset, failed: failures.length }, 2)}\n`)
   yield* OutputFile.write(paths.join(directory, files.page), EvalPage.render(`Evaluation of ${name}`, [{ report, attempts }]))
-  if (flags.json) yield* line(SafeText.json({ ...EvalReport.wire(report), failed: failures, stopped: stopped ?? null, directory }, 2))
-  else if (attempts.length > 0) yield* line([factsTable(report), "", `results  ${pathText(directory, paths)}`, `page     ${pathText(paths.join(directory, files.page), paths)}`].join("\n"))
-  if (stopped !== undefined) return yield* notDone(`stopped: ${SafeText.line(stopped)}; the same command goes on`)
-  if (failures.length > 0) return yield* silent(failed)
+  if (flags.json) yield* printLine(SafeText.toJson({ ...EvalReport.toWire(report), failed: failures, stopped: stopped ?? null, directory }, 2))
+  else if (attempts.length > 0) yield* printLine([renderFacts(report), "", `results  ${formatPath(directory, paths)}`, `page     ${formatPath(paths.join(directory, files.page), paths)}`].join("\n"))
+  if (stopped !== undefined) return yield* makeWorkFailure(`stopped: ${SafeText.toLine(stopped)}; the same command goes on`)
+  if (failures.length > 0) return yield* makeSilentFailure(failed)
 }, Effect.scoped, Effect.provide(surroundings))
 
 /** The results that a name stands for. */
-const resultsOf = Effect.fnUntraced(function*(name: string) {
-  const directory = yield* placeOf(name)
-  const evaluation = yield* evaluationIn(directory)
-  if (evaluation === undefined) return yield* usage(`no results in ${directory}: run \`hermes eval run\` first, or name another directory`)
-  const { all: attempts, finished } = yield* attemptsIn(yield* opened(directory), evaluation)
-  if (finished.length === 0) return yield* usage(`${directory} has no finished attempt: run \`hermes eval run\` again`)
+const readResults = Effect.fnUntraced(function*(name: string) {
+  const directory = yield* findResultsDirectory(name)
+  const evaluation = yield* readEvaluation(directory)
+  if (evaluation === undefined) return yield* makeUsageFailure(`no results in ${directory}: run \`hermes eval run\` first, or name another directory`)
+  const { all: attempts, finished } = yield* readAttempts(yield* openJournal(directory), evaluation)
+  if (finished.length === 0) return yield* makeUsageFailure(`${directory} has no finished attempt: run \`hermes eval run\` again`)
   return { attempts, evaluation, name: evaluation.name }
 })
 
 const warnOfMissingResults = ({ attempts, name, withoutResult }: EvalReport.Report) =>
-  withoutResult === 0 ? Effect.void : warn([`${SafeText.line(name)}: ${withoutResult} of ${attempts} attempts have no result yet, and count as not passed`])
+  withoutResult === 0 ? Effect.void : printWarnings([`${SafeText.toLine(name)}: ${withoutResult} of ${attempts} attempts have no result yet, and count as not passed`])
 
 /** Shows results. */
 export const show = Effect.fn("hermes eval show")(function*({ json, k, results }: { readonly results: string; readonly k: string | undefined; readonly json: boolean }) {
-  const ks = yield* kOf(k)
-  const { attempts, name } = yield* resultsOf(results)
+  const ks = yield* parsePassCounts(k)
+  const { attempts, name } = yield* readResults(results)
   const report = EvalReport.make(name, attempts, ks)
-  yield* warnOfK(ks, report)
+  yield* warnAboutPassCounts(ks, report)
   yield* warnOfMissingResults(report)
-  yield* line(json ? SafeText.json(EvalReport.wire(report), 2) : factsTable(report))
+  yield* printLine(json ? SafeText.toJson(EvalReport.toWire(report), 2) : renderFacts(report))
 })
 
 /** Compares results. */
 export const compare = Effect.fn("hermes eval compare")(function*(flags: { readonly first: string; readonly second: string; readonly page: string | undefined; readonly json: boolean }) {
-  const [first, second] = [yield* resultsOf(flags.first), yield* resultsOf(flags.second)]
+  const [first, second] = [yield* readResults(flags.first), yield* readResults(flags.second)]
   const [a, b] = first.name === second.name ? [{ ...first, name: flags.first }, { ...second, name: flags.second }] : [first, second]
-  if (a.evaluation.digest !== b.evaluation.digest) yield* warn(["the datasets are not the same: rows that both have are compared"])
-  if (differences({ s: a.evaluation.configuration["scorers"] }, { s: b.evaluation.configuration["scorers"] }).length > 0) yield* warn(["the scorers are not the same: what passed means something else in each"])
+  if (a.evaluation.digest !== b.evaluation.digest) yield* printWarnings(["the datasets are not the same: rows that both have are compared"])
+  if (findDifferences({ s: a.evaluation.configuration["scorers"] }, { s: b.evaluation.configuration["scorers"] }).length > 0) yield* printWarnings(["the scorers are not the same: what passed means something else in each"])
   const comparison = EvalReport.compare(a, b)
   yield* Effect.forEach([comparison.first, comparison.second], warnOfMissingResults, { discard: true })
-  if (comparison.commonItems === 0) return yield* usage("the two have no row in common: compare results of one dataset")
+  if (comparison.commonItems === 0) return yield* makeUsageFailure("the two have no row in common: compare results of one dataset")
   if (flags.page !== undefined) {
     const parts = [a, b].map(({ attempts, name }) => ({ attempts, report: EvalReport.make(name, attempts) }))
     yield* OutputFile.write(flags.page, EvalPage.render(`${b.name} against ${a.name}`, parts, comparison))
   }
-  if (flags.json) return yield* line(SafeText.json(EvalReport.wireComparison(comparison), 2))
-  const facts = [comparison.first, comparison.second].map((report) => new Map(EvalPage.factsOf(report)))
+  if (flags.json) return yield* printLine(SafeText.toJson(EvalReport.toWireComparison(comparison), 2))
+  const facts = [comparison.first, comparison.second].map((report) => new Map(EvalPage.listFacts(report)))
   const names = Array.from(new Set(facts.flatMap((one) => Array.from(one.keys()))))
-  const text = (name: string) => facts.map((one) => SafeText.line(one.get(name) ?? "").replace(/ \(95 %.*\)$/, ""))
-  yield* line([
-    table([["", SafeText.line(a.name), SafeText.line(b.name)], ...names.map((name) => [name, ...text(name)])]),
+  const formatCells = (name: string) => facts.map((one) => SafeText.toLine(one.get(name) ?? "").replace(/ \(95 %.*\)$/, ""))
+  yield* printLine([
+    renderTable([["", SafeText.toLine(a.name), SafeText.toLine(b.name)], ...names.map((name) => [name, ...formatCells(name)])]),
     "",
-    EvalPage.comparisonText(comparison).replaceAll("; ", "\n")
+    EvalPage.describeComparison(comparison).replaceAll("; ", "\n")
   ].join("\n"))
 })

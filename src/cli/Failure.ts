@@ -11,8 +11,8 @@ import * as Effect from "effect/Effect"
 import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { nearest } from "../domain/Similarity.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
+import { findNearest } from "../domain/Similarity.ts"
+import { describeReason } from "../domain/PathProblem.ts"
 
 /** Without a message everything was said already. */
 export class Failure extends Schema.TaggedError<Failure>("hermes-effect/cli/Failure")("Failure", {
@@ -27,35 +27,35 @@ export const failed = 1
 export const unusable = 2
 
 /** A command line that means nothing, in a line that says what to write instead. */
-export const usage = (message: string): Failure => new Failure({ code: unusable, message })
+export const makeUsageFailure = (message: string): Failure => new Failure({ code: unusable, message })
 
 /** Work that was asked for rightly and could not be done. */
-export const notDone = (message: string): Failure => new Failure({ code: failed, message })
+export const makeWorkFailure = (message: string): Failure => new Failure({ code: failed, message })
 
 /** Words as alternatives: `a`, `a or b`, `a, b or c`. */
-export const either = (words: ReadonlyArray<string>): string =>
+export const joinAlternatives = (words: ReadonlyArray<string>): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
 
 /** A name of nothing that there is: `list` is the command that lists the names. */
-export const unknownName = (
+export const makeUnknownNameFailure = (
   kind: string,
   name: string,
-  { known = [], list, meant = nearest(name, known) }: {
+  { known = [], list, meant = findNearest(name, known) }: {
     readonly known?: Iterable<string>
     readonly list: string
     /** The name that it most likely stands for, where the caller knows better than by the letters of the whole name. */
     readonly meant?: string | undefined
   }
 ): Failure => {
-  return usage(`no ${kind} "${name}": ${meant === undefined ? `list them with \`${list}\`` : `did you mean "${meant}"?`}`)
+  return makeUsageFailure(`no ${kind} "${name}": ${meant === undefined ? `list them with \`${list}\`` : `did you mean "${meant}"?`}`)
 }
 
 /** A path that the user named for output, and that takes none. */
-export const unwritable = (path: string) => (error: PlatformError): Failure =>
-  usage(`${path} cannot be written: ${reasonOf(error)}`)
+export const toUnwritableFailure = (path: string) => (error: PlatformError): Failure =>
+  makeUsageFailure(`${path} cannot be written: ${describeReason(error)}`)
 
 /** An ending about which everything was said. */
-export const silent = (code: number): Failure => new Failure({ code, message: "" })
+export const makeSilentFailure = (code: number): Failure => new Failure({ code, message: "" })
 
 /** The exit code of a run that is being interrupted: 128 and the number of the signal, SIGINT's when there was none. */
 export const InterruptCode = Context.Reference<() => number>("hermes-effect/cli/InterruptCode", {

@@ -11,22 +11,22 @@ import * as Predicate from "effect/Predicate"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import { Environment, Home } from "../config/Environment.ts"
-import { described, UserPrograms } from "../environment/UserPrograms.ts"
+import { describeProgramSandbox, UserPrograms } from "../environment/UserPrograms.ts"
 import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
 import * as Json from "../domain/Json.ts"
-import { nearest } from "../domain/Similarity.ts"
-import { isHookName, jsonSchema, names } from "../hooks/Payloads.ts"
-import type { Ran } from "../hooks/ShellHookProcess.ts"
+import { findNearest } from "../domain/Similarity.ts"
+import { isHookName, makeJsonSchema, names } from "../hooks/Payloads.ts"
+import type { ProgramOutcome } from "../hooks/ShellHookProcess.ts"
 import * as ShellHooks from "../hooks/ShellHooks.ts"
 import { load, surroundings } from "./CommandSettings.ts"
-import { failed, type Failure, silent, unknownName, unwritable, usage } from "./Failure.ts"
+import { failed, type Failure, makeSilentFailure, makeUnknownNameFailure, toUnwritableFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
-import { line, warn } from "./ProgramOutput.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
+import { printLine, printWarnings } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const event = Argument.String("event").pipe(Argument.withDescription("Event such as pre_tool_call"))
-const json = Flags.yes("json", "Print JSON")
+const json = Flags.makeSwitch("json", "Print JSON")
 
 /** The hooks of the configuration. Nobody is asked: what may run is only shown. */
 const configured = Effect.gen(function*() {
@@ -37,16 +37,16 @@ const configured = Effect.gen(function*() {
     block: settings.hooks,
     home: home.root,
     accept: false,
-    cwd: workingDirectory(),
+    cwd: getWorkingDirectory(),
     environment: environment.process
-  }).pipe(Effect.provideService(UserPrograms, yield* ConfiguredEnvironment.programs(settings, { environment, home })))
-  yield* warn(service.warnings.map(SafeText.line))
+  }).pipe(Effect.provideService(UserPrograms, yield* ConfiguredEnvironment.makeUserPrograms(settings, { environment, home })))
+  yield* printWarnings(service.warnings.map(SafeText.toLine))
   return service
 })
 
 const none = "No shell hooks. Add them below `hooks` in config.yaml."
 
-const facts = ({ consent, hook }: ShellHooks.Listed) => ({
+const toHookFacts = ({ consent, hook }: ShellHooks.ListedHook) => ({
   event: hook.event,
   command: hook.command,
   matcher: hook.matcher ?? null,
@@ -55,16 +55,16 @@ const facts = ({ consent, hook }: ShellHooks.Listed) => ({
   consent
 })
 
-const describe = ({ consent, hook }: ShellHooks.Listed): string =>
-  SafeText.line(
-    `${hook.event}  ${hook.command}${hook.matcher === undefined ? "" : ` (only ${hook.matcher})`}  ${hook.timeoutSeconds}s${hook.sandbox === "full" ? "" : `  sandbox ${described(hook.sandbox)}`}  ${consent}`
+const describeHook = ({ consent, hook }: ShellHooks.ListedHook): string =>
+  SafeText.toLine(
+    `${hook.event}  ${hook.command}${hook.matcher === undefined ? "" : ` (only ${hook.matcher})`}  ${hook.timeoutSeconds}s${hook.sandbox === "full" ? "" : `  sandbox ${describeProgramSandbox(hook.sandbox)}`}  ${consent}`
   )
 
 /** Prints the hooks of the configuration. */
 const listHooks = Effect.fn("hermes hooks list")(function*({ json }: { readonly json: boolean }) {
   const hooks = yield* (yield* configured).list
-  if (json) return yield* line(SafeText.json(hooks.map(facts), 2))
-  yield* line(hooks.length === 0 ? none : hooks.map(describe).join("\n"))
+  if (json) return yield* printLine(SafeText.toJson(hooks.map(toHookFacts), 2))
+  yield* printLine(hooks.length === 0 ? none : hooks.map(describeHook).join("\n"))
 }, Effect.provide(surroundings))
 
 const list = Command.make("list", { json }, listHooks).pipe(
@@ -72,17 +72,17 @@ const list = Command.make("list", { json }, listHooks).pipe(
   Command.withDescription("List shell hooks and their consent")
 )
 
-const payloadOf = Effect.fnUntraced(function*(path: string | undefined) {
+const readPayload = Effect.fnUntraced(function*(path: string | undefined) {
   if (path === undefined) return {}
   const fs = yield* FileSystem.FileSystem
-  const text = yield* Effect.mapError(fs.readFileString(path), ({ message }) => usage(`cannot read --payload-file ${path}: ${message}`))
+  const text = yield* Effect.mapError(fs.readFileString(path), ({ message }) => makeUsageFailure(`cannot read --payload-file ${path}: ${message}`))
   const payload = Option.getOrUndefined(Json.parse(text))
   return Predicate.isObject(payload)
     ? payload
-    : yield* usage(`--payload-file ${path} is not a JSON object`)
+    : yield* makeUsageFailure(`--payload-file ${path} is not a JSON object`)
 })
 
-const outcome = (ran: Ran): string => {
+const describeOutcome = (ran: ProgramOutcome): string => {
   switch (ran._tag) {
     case "NotStarted":
       return `did not start: ${ran.message}`
@@ -93,22 +93,22 @@ const outcome = (ran: Ran): string => {
   }
 }
 
-const tried = ({ consent, matches, ran, said }: ShellHooks.Tried): string => {
+const describeTrial = ({ consent, matches, ran, said }: ShellHooks.TriedHook): string => {
   if (!matches) return "skipped: its matcher does not match this event"
   if (ran === undefined) return `not run: consent is "${consent}". Approve it in a terminal, or with --accept-hooks.`
-  return `${outcome(ran)}; it says ${said === undefined ? "nothing" : JSON.stringify(said)}`
+  return `${describeOutcome(ran)}; it says ${said === undefined ? "nothing" : JSON.stringify(said)}`
 }
 
 /** Runs the hooks of an event on a made-up one. */
 const test = Command.make("test", {
   event,
-  tool: Flags.text("for-tool", "NAME", "Tool of the event; default: terminal"),
-  payload: Flags.text("payload-file", "PATH", "JSON file with event fields; default: sample values")
+  tool: Flags.makeText("for-tool", "NAME", "Tool of the event; default: terminal"),
+  payload: Flags.makeText("payload-file", "PATH", "JSON file with event fields; default: sample values")
 }, Effect.fn("hermes hooks test")(function*({ event, payload, tool }) {
   const service = yield* configured
-  const results = yield* service.test(event, { tool, payload: yield* payloadOf(payload) })
-  if (results.length === 0) return yield* line(`No shell hook for ${event}`)
-  yield* line(results.map((result) => `${describe(result)}\n  ${SafeText.line(tried(result))}`).join("\n"))
+  const results = yield* service.test(event, { tool, payload: yield* readPayload(payload) })
+  if (results.length === 0) return yield* printLine(`No shell hook for ${event}`)
+  yield* printLine(results.map((result) => `${describeHook(result)}\n  ${SafeText.toLine(describeTrial(result))}`).join("\n"))
 }, Effect.provide(surroundings))).pipe(Command.withDescription("Run the hooks of an event with sample data"))
 
 /** Forgets that a command was approved. */
@@ -117,8 +117,8 @@ const revoke = Command.make("revoke", {
 }, Effect.fn("hermes hooks revoke")(function*({ command }) {
   const service = yield* configured
   const count = yield* service.revoke(command)
-  if (count === 0) return yield* unknownName("approved hook", command, { list: "hermes hooks list" })
-  yield* line(`revoked ${command}; it will not run until approved again`)
+  if (count === 0) return yield* makeUnknownNameFailure("approved hook", command, { list: "hermes hooks list" })
+  yield* printLine(`revoked ${command}; it will not run until approved again`)
 }, Effect.provide(surroundings))).pipe(Command.withDescription("Revoke the approval of a command"))
 
 /** Tries every hook; exit code 1 when something is wrong. */
@@ -126,35 +126,35 @@ const doctor = Command.make("doctor", { json }, Effect.fn("hermes hooks doctor")
   const found = yield* (yield* configured).doctor
   const isFine = found.every(({ problems }) => problems.length === 0)
   if (json) {
-    yield* line(SafeText.json(found.map((one) => ({ ...facts(one), problems: one.problems, millis: one.millis ?? null })), 2))
+    yield* printLine(SafeText.toJson(found.map((one) => ({ ...toHookFacts(one), problems: one.problems, millis: one.millis ?? null })), 2))
   } else {
-    yield* line(
+    yield* printLine(
       found.length === 0
         ? none
         : found.map((one) =>
-          [`${one.problems.length === 0 ? "ok" : "problem"}  ${describe(one)}`, ...one.problems.map((text) => `  ${SafeText.line(text)}`)].join("\n")
+          [`${one.problems.length === 0 ? "ok" : "problem"}  ${describeHook(one)}`, ...one.problems.map((text) => `  ${SafeText.toLine(text)}`)].join("\n")
         ).join("\n")
     )
   }
-  if (!isFine) return yield* silent(failed)
+  if (!isFine) return yield* makeSilentFailure(failed)
 }, Effect.provide(surroundings))).pipe(Command.withDescription("Run every hook with sample data and report problems"))
 
-const unknownEvent = (event: string): Failure => {
-  const meant = nearest(event, names)
-  return usage(`no hook "${event}": ${meant === undefined ? `one of ${names.join(", ")}` : `did you mean ${meant}?`}`)
+const makeUnknownEventFailure = (event: string): Failure => {
+  const meant = findNearest(event, names)
+  return makeUsageFailure(`no hook "${event}": ${meant === undefined ? `one of ${names.join(", ")}` : `did you mean ${meant}?`}`)
 }
 
 /** Prints or writes the JSON Schema of what events carry. */
 const schema = Command.make("schema", {
   event: Argument.optional(event),
-  output: Flags.text("output", "DIRECTORY", "Write <event>.schema.json files to this directory", "o")
+  output: Flags.makeText("output", "DIRECTORY", "Write <event>.schema.json files to this directory", "o")
 }, Effect.fn("hermes hooks schema")(function*({ event, output }) {
   const name = Option.getOrUndefined(event)
-  if (name !== undefined && !isHookName(name)) return yield* unknownEvent(name)
-  const documents = (name === undefined ? names : [name]).map((name) => ({ name, schema: jsonSchema(name) }))
+  if (name !== undefined && !isHookName(name)) return yield* makeUnknownEventFailure(name)
+  const documents = (name === undefined ? names : [name]).map((name) => ({ name, schema: makeJsonSchema(name) }))
   if (output === undefined) {
     const printed = name === undefined ? Object.fromEntries(documents.map(({ name, schema }) => [name, schema])) : documents[0]?.schema
-    return yield* line(SafeText.json(printed, 2))
+    return yield* printLine(SafeText.toJson(printed, 2))
   }
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -163,8 +163,8 @@ const schema = Command.make("schema", {
     for (const { name, schema } of documents) {
       yield* fs.writeFileString(paths.join(output, `${name}.schema.json`), `${JSON.stringify(schema, null, 2)}\n`)
     }
-  }).pipe(Effect.mapError(unwritable(`--output ${output}`)))
-  yield* line(`wrote ${documents.length} schemas to ${output}`)
+  }).pipe(Effect.mapError(toUnwritableFailure(`--output ${output}`)))
+  yield* printLine(`wrote ${documents.length} schemas to ${output}`)
 })).pipe(Command.withDescription("Print the JSON Schema of one event, or of all events"))
 
 /** Without a word behind it: the list. */

@@ -20,17 +20,17 @@ import * as SessionFacts from "../observability/studio/SessionFacts.ts"
 import * as SessionIndex from "../observability/studio/SessionIndex.ts"
 import * as SessionQueries from "../observability/studio/SessionQueries.ts"
 import type { Aggregates, CostBucket } from "../observability/studio/StudioSums.ts"
-import { type Period, SessionActivity, type Spoken } from "../session/SessionActivity.ts"
+import { type Period, SessionActivity, type SpokenCounts } from "../session/SessionActivity.ts"
 import type { SessionStore } from "../session/SessionStore.ts"
-import { usage } from "./Failure.ts"
+import { makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line, Output } from "./ProgramOutput.ts"
+import { printLine, Output } from "./ProgramOutput.ts"
 import * as TextCharts from "./render/TextCharts.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as ToolText from "./render/ToolText.ts"
-import { counted, pairs, short } from "./render/UsageText.ts"
+import { formatQuantity, renderPairs, abbreviateCount } from "./render/UsageText.ts"
 import * as Width from "./render/Width.ts"
-import { forReading, stored } from "./SessionChoice.ts"
+import { forReading, withStore } from "./SessionChoice.ts"
 
 /** Figures of a period. Times are epoch milliseconds. */
 export interface Insights {
@@ -45,31 +45,31 @@ export interface Insights {
 const dayMillis = 86_400_000
 const minuteMillis = 60_000
 
-type Gathered = { readonly world: SessionQueries.World; readonly spoken: ReadonlyMap<string, Spoken> }
+type GatheredSessions = { readonly world: SessionQueries.World; readonly spoken: ReadonlyMap<string, SpokenCounts> }
 
 /** All sessions of the store, and the messages of a period. */
-const everything = (period: Period) => Effect.gen(function*(): Effect.fn.Return<Gathered, SessionStoreError, SessionActivity | SessionStore> {
+const readSessions = (period: Period) => Effect.gen(function*(): Effect.fn.Return<GatheredSessions, SessionStoreError, SessionActivity | SessionStore> {
   const { refresh } = yield* SessionIndex.make(Effect.succeed(true))
   const activity = yield* SessionActivity
   return { world: yield* refresh, spoken: yield* activity.spoken(period) }
 })
 
-const periodOf = (days: number, now: number) => {
+const toPeriod = (days: number, now: number) => {
   const utcOffset = DateTime.zonedOffset(DateTime.makeZonedUnsafe(now, { timeZone: DateTime.zoneMakeLocal() })) / minuteMillis
   const today = Math.floor((now + utcOffset * minuteMillis) / dayMillis) * dayMillis - utcOffset * minuteMillis
   return { since: today - (days - 1) * dayMillis, until: today + dayMillis, utcOffset }
 }
 
-const percent = (share: number | undefined): string => share === undefined ? "none" : `${Math.round(share * 100)}%`
+const formatPercent = (share: number | undefined): string => share === undefined ? "none" : `${Math.round(share * 100)}%`
 
-const dollars = (cost: number | undefined): string => {
+const formatDollars = (cost: number | undefined): string => {
   if (cost === undefined) return "unknown"
   return cost > 0 && cost < 0.01 ? `$${cost.toFixed(4)}` : `$${cost.toFixed(2)}`
 }
 
 /** Every day of the period, also those on which nothing happened. */
-const allDays = ({ days, figures, since, utcOffset }: Insights): ReadonlyArray<TextCharts.Point> => {
-  const known = new Map(figures.days.map((one) => [one.day, SessionFacts.countOf(one.tokens)]))
+const listAllDays = ({ days, figures, since, utcOffset }: Insights): ReadonlyArray<TextCharts.Point> => {
+  const known = new Map(figures.days.map((one) => [one.day, SessionFacts.countTokens(one.tokens)]))
   return Array.from({ length: days }, (_, index) => {
     const name = new Date(since + index * dayMillis + utcOffset * minuteMillis).toISOString().slice(0, 10)
     return { name, value: known.get(name) ?? 0 }
@@ -77,31 +77,31 @@ const allDays = ({ days, figures, since, utcOffset }: Insights): ReadonlyArray<T
 }
 
 /** Largest number of days with something on each, one after another. */
-const streak = (active: ReadonlySet<string>, days: ReadonlyArray<TextCharts.Point>): number =>
+const countStreak = (active: ReadonlySet<string>, days: ReadonlyArray<TextCharts.Point>): number =>
   days.reduce(({ best, now }, { name }) => {
     const next = active.has(name) ? now + 1 : 0
     return { best: Math.max(best, next), now: next }
   }, { best: 0, now: 0 }).best
 
 /** Hours of the day with the most model calls. */
-const peakHours = ({ hours }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
+const listPeakHours = ({ hours }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
   hours.map((value, hour) => ({ name: `${String(hour).padStart(2, "0")}:00`, value, note: String(value) }))
     .filter(({ value }) => value > 0).toSorted((a, b) => b.value - a.value).slice(0, most.hours)
 
 /** Costs by what is known of them. */
-const costRows = ({ costs: { actual, estimated, included, unknown } }: Aggregates): ReadonlyArray<readonly [string, string]> => {
-  const row = (name: string, { calls }: CostBucket, amount: string) => calls === 0 ? [] : [[name, `${amount}, ${counted(calls, "call")}`] as const]
+const listCosts = ({ costs: { actual, estimated, included, unknown } }: Aggregates): ReadonlyArray<readonly [string, string]> => {
+  const makeCostRow = (name: string, { calls }: CostBucket, amount: string) => calls === 0 ? [] : [[name, `${amount}, ${formatQuantity(calls, "call")}`] as const]
   return [
-    ...row("Reported", actual, dollars(actual.cost)),
-    ...row("Estimated", estimated, dollars(estimated.cost)),
-    ...row("Included", included, "part of a subscription"),
-    ...row("Unknown price", unknown, "not counted")
+    ...makeCostRow("Reported", actual, formatDollars(actual.cost)),
+    ...makeCostRow("Estimated", estimated, formatDollars(estimated.cost)),
+    ...makeCostRow("Included", included, "part of a subscription"),
+    ...makeCostRow("Unknown price", unknown, "not counted")
   ]
 }
 
 const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 
-const byWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
+const countByWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
   [1, 2, 3, 4, 5, 6, 0].map((number) => {
     const value = days.filter(({ day }) => new Date(`${day}T00:00:00Z`).getUTCDay() === number).reduce((sum, { modelCalls }) => sum + modelCalls, 0)
     return { name: weekdays[number] ?? "", value, note: String(value) }
@@ -111,12 +111,12 @@ const byWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
 const most = { models: 10, tools: 15, skills: 10, failures: 10, hours: 5 }
 
 /** A number for each session, to one place behind the point. */
-const average = (count: number, sessions: number): string => (count / Math.max(1, sessions)).toFixed(1).replace(/\.0$/u, "")
+const formatAverage = (count: number, sessions: number): string => (count / Math.max(1, sessions)).toFixed(1).replace(/\.0$/u, "")
 
-const skillRows = ({ skills }: Aggregates, utcOffset: number): ReadonlyArray<readonly [string, string]> =>
+const listSkills = ({ skills }: Aggregates, utcOffset: number): ReadonlyArray<readonly [string, string]> =>
   skills.slice(0, most.skills).map(({ edits, lastUsed, loads, name }) => [
-    SafeText.line(name),
-    `${counted(loads, "load")} · ${counted(edits, "edit")} · last used ${new Date(lastUsed + utcOffset * minuteMillis).toISOString().slice(0, 10)}`
+    SafeText.toLine(name),
+    `${formatQuantity(loads, "load")} · ${formatQuantity(edits, "edit")} · last used ${new Date(lastUsed + utcOffset * minuteMillis).toISOString().slice(0, 10)}`
   ])
 
 /** The lines of the insights, none wider than the room. */
@@ -127,56 +127,56 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
     active: activeMillis, cacheHit, cost, errors, failures, messages, modelCalls, models, notable, runs, sessions, sources, tokens, toolCalls, tools,
     unpriced, userMessages
   } = figures
-  const points = allDays(insights)
+  const points = listAllDays(insights)
   const active = new Set(figures.days.map(({ day }) => day))
-  const section = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
+  const renderSection = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
     lines.length === 0 ? [] : ["", paint.text(title, "bold"), ...lines]
   const lines = [
-    `Insights: the last ${counted(days, "day")}`,
-    ...section("Overview", pairs([
-      ["Sessions", counted(sessions, "session")],
-      ["Runs", counted(runs, "run")],
-      ["Messages", `${counted(messages, "message")}, ${userMessages} of users, ${average(messages, sessions)} in a session`],
-      ["Model calls", counted(modelCalls, "call")],
-      ["Tool calls", counted(toolCalls, "call")],
-      ["Tokens", `${short(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ${short(tokens.output)} out, ${short(SessionFacts.countOf(tokens))} in all`],
-      ["Cache hits", `${percent(cacheHit)} of the prompt tokens`],
-      ["Cost", `${dollars(cost)}${unpriced === 0 ? "" : ` (${counted(unpriced, "call")} without a price)`}`],
-      ["Errors", counted(errors, "error")],
-      ["Time", `${ToolText.duration(activeMillis)}, ${ToolText.duration(activeMillis / Math.max(1, sessions))} in a session`],
-      ["Active", `${counted(active.size, "day")}, best streak ${counted(streak(active, points), "day")}`]
+    `Insights: the last ${formatQuantity(days, "day")}`,
+    ...renderSection("Overview", renderPairs([
+      ["Sessions", formatQuantity(sessions, "session")],
+      ["Runs", formatQuantity(runs, "run")],
+      ["Messages", `${formatQuantity(messages, "message")}, ${userMessages} of users, ${formatAverage(messages, sessions)} in a session`],
+      ["Model calls", formatQuantity(modelCalls, "call")],
+      ["Tool calls", formatQuantity(toolCalls, "call")],
+      ["Tokens", `${abbreviateCount(tokens.input + tokens.cacheRead + tokens.cacheWrite)} in, ${abbreviateCount(tokens.output)} out, ${abbreviateCount(SessionFacts.countTokens(tokens))} in all`],
+      ["Cache hits", `${formatPercent(cacheHit)} of the prompt tokens`],
+      ["Cost", `${formatDollars(cost)}${unpriced === 0 ? "" : ` (${formatQuantity(unpriced, "call")} without a price)`}`],
+      ["Errors", formatQuantity(errors, "error")],
+      ["Time", `${ToolText.formatDuration(activeMillis)}, ${ToolText.formatDuration(activeMillis / Math.max(1, sessions))} in a session`],
+      ["Active", `${formatQuantity(active.size, "day")}, best streak ${formatQuantity(countStreak(active, points), "day")}`]
     ])),
-    ...section("Cost", pairs(costRows(figures))),
-    ...section("Tokens by day", TextCharts.timeline(points, room, short)),
-    ...section("Models", TextCharts.bars(models.slice(0, most.models).map((one) => ({
-      name: SafeText.line(one.name),
-      value: SessionFacts.countOf(one.tokens),
-      note: `${short(SessionFacts.countOf(one.tokens))} · ${counted(one.calls, "call")} · ${counted(one.sessions, "session")} · ${dollars(one.cost)}`
+    ...renderSection("Cost", renderPairs(listCosts(figures))),
+    ...renderSection("Tokens by day", TextCharts.renderTimeline(points, room, abbreviateCount)),
+    ...renderSection("Models", TextCharts.renderBars(models.slice(0, most.models).map((one) => ({
+      name: SafeText.toLine(one.name),
+      value: SessionFacts.countTokens(one.tokens),
+      note: `${abbreviateCount(SessionFacts.countTokens(one.tokens))} · ${formatQuantity(one.calls, "call")} · ${formatQuantity(one.sessions, "session")} · ${formatDollars(one.cost)}`
     })), room)),
-    ...section("Platforms", sources.every(({ name }) => name === "cli") ? [] : TextCharts.bars(sources.map((one) => ({
-      name: SafeText.line(one.name),
+    ...renderSection("Platforms", sources.every(({ name }) => name === "cli") ? [] : TextCharts.renderBars(sources.map((one) => ({
+      name: SafeText.toLine(one.name),
       value: one.calls,
-      note: `${counted(one.calls, "call")} · ${short(SessionFacts.countOf(one.tokens))}`
+      note: `${formatQuantity(one.calls, "call")} · ${abbreviateCount(SessionFacts.countTokens(one.tokens))}`
     })), room)),
-    ...section("Tools", TextCharts.bars(tools.slice(0, most.tools).map((one) => ({
-      name: SafeText.line(one.name),
+    ...renderSection("Tools", TextCharts.renderBars(tools.slice(0, most.tools).map((one) => ({
+      name: SafeText.toLine(one.name),
       value: one.calls,
-      note: `${one.calls} · ${percent(toolCalls === 0 ? 0 : one.calls / toolCalls)}${one.errors === 0 ? "" : ` · ${one.errors} failed`}`
+      note: `${one.calls} · ${formatPercent(toolCalls === 0 ? 0 : one.calls / toolCalls)}${one.errors === 0 ? "" : ` · ${one.errors} failed`}`
     })), room, "green")),
-    ...section("Skills", pairs(skillRows(figures, utcOffset))),
-    ...section("Model calls by weekday", modelCalls === 0 ? [] : TextCharts.bars(byWeekday(figures), room)),
-    ...section("Busiest hours", TextCharts.bars(peakHours(figures), room)),
-    ...section("Errors", TextCharts.bars(failures.slice(0, most.failures).map((one) => ({
-      name: SafeText.line(`${one.name}: ${one.reason}`),
+    ...renderSection("Skills", renderPairs(listSkills(figures, utcOffset))),
+    ...renderSection("Model calls by weekday", modelCalls === 0 ? [] : TextCharts.renderBars(countByWeekday(figures), room)),
+    ...renderSection("Busiest hours", TextCharts.renderBars(listPeakHours(figures), room)),
+    ...renderSection("Errors", TextCharts.renderBars(failures.slice(0, most.failures).map((one) => ({
+      name: SafeText.toLine(`${one.name}: ${one.reason}`),
       value: one.count,
       note: String(one.count)
     })), room, "red")),
-    ...section("Notable sessions", pairs(notable.map(({ name, session }) => [
+    ...renderSection("Notable sessions", renderPairs(notable.map(({ name, session }) => [
       name,
-      `${session.id}  ${ToolText.duration(session.duration)}, ${counted(session.messages, "message")}, ${short(session.tokens)} tokens, ${counted(session.toolCalls, "tool call")}`
+      `${session.id}  ${ToolText.formatDuration(session.duration)}, ${formatQuantity(session.messages, "message")}, ${abbreviateCount(session.tokens)} tokens, ${formatQuantity(session.toolCalls, "tool call")}`
     ])))
   ]
-  return lines.map((text) => Width.of(text) > columns ? Width.cut(text, columns) : text)
+  return lines.map((text) => Width.measure(text) > columns ? Width.cut(text, columns) : text)
 }
 
 /** Columns that are used, whatever the terminal has. */
@@ -184,11 +184,11 @@ const narrowest = 40
 const widest = 140
 
 /** Figures of the last days up to today, from the store of the home directory. */
-const gather = Effect.fnUntraced(function*(days: number, source: string | undefined) {
+const gatherInsights = Effect.fnUntraced(function*(days: number, source: string | undefined) {
   const now = yield* Clock.currentTimeMillis
-  const period = periodOf(days, now)
-  const { spoken, world } = yield* stored<Gathered, SessionStoreError>(
-    everything(period),
+  const period = toPeriod(days, now)
+  const { spoken, world } = yield* withStore<GatheredSessions, SessionStoreError>(
+    readSessions(period),
     Effect.succeed({ world: SessionQueries.nowhere, spoken: new Map() }),
     forReading
   )
@@ -197,12 +197,12 @@ const gather = Effect.fnUntraced(function*(days: number, source: string | undefi
   return insights
 }, Effect.provide(Home.layer))
 
-const empty = (days: number): string => `There are no sessions in the last ${counted(days, "day")}.`
+const describeEmpty = (days: number): string => `There are no sessions in the last ${formatQuantity(days, "day")}.`
 
 /** The insights of the last days as lines, for `/insights`. */
-export const lines = Effect.fnUntraced(function*(days: number, room: TextCharts.Room) {
-  const found = yield* gather(days, undefined)
-  return found.figures.sessions === 0 ? [empty(days)] : render(found, { ...room, columns: Math.max(narrowest, Math.min(widest, room.columns)) })
+export const renderLines = Effect.fnUntraced(function*(days: number, room: TextCharts.Room) {
+  const found = yield* gatherInsights(days, undefined)
+  return found.figures.sessions === 0 ? [describeEmpty(days)] : render(found, { ...room, columns: Math.max(narrowest, Math.min(widest, room.columns)) })
 })
 
 /** Days that are shown unless another number is given. */
@@ -215,21 +215,21 @@ export const mostDays = 3650
 export const isPeriod = (days: number): boolean => Number.isInteger(days) && days >= 1 && days <= mostDays
 
 export const command = Command.make("insights", {
-  days: Flags.last(Flag.Int("days").pipe(Flag.withMetavar("N")), `Days up to today; default: ${defaultDays}`),
-  source: Flags.text("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …"),
-  json: Flags.yes("json", "Print JSON")
+  days: Flags.takeLast(Flag.Int("days").pipe(Flag.withMetavar("N")), `Days up to today; default: ${defaultDays}`),
+  source: Flags.makeText("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …"),
+  json: Flags.makeSwitch("json", "Print JSON")
 }, Effect.fn("hermes insights")(function*({ days = defaultDays, json, source }) {
-  if (!isPeriod(days)) return yield* usage(`--days is a number of days, 1 to ${mostDays}`)
-  const found = yield* gather(days, source)
+  if (!isPeriod(days)) return yield* makeUsageFailure(`--days is a number of days, 1 to ${mostDays}`)
+  const found = yield* gatherInsights(days, source)
   if (json) {
     const { figures, ...period } = found
-    return yield* line(SafeText.json({ period, ...figures, notable: figures.notable.map(({ name, session }) => ({ name, id: session.id })) }, 2))
+    return yield* printLine(SafeText.toJson({ period, ...figures, notable: figures.notable.map(({ name, session }) => ({ name, id: session.id })) }, 2))
   }
-  if (found.figures.sessions === 0) return yield* line(empty(days))
+  if (found.figures.sessions === 0) return yield* printLine(describeEmpty(days))
   const { streams } = yield* Output
   const columns = Math.max(narrowest, Math.min(widest, streams.answer.terminal ? streams.size().columns : 80))
   const text = render(found, { columns, paint: streams.answer.paint }).join("\n")
   // Names are harmless already, and colours would not come through.
   if (streams.answer.terminal) return yield* Effect.sync(() => streams.answer.write(`${text}\n`))
-  yield* line(text)
+  yield* printLine(text)
 })).pipe(Command.withDescription("Show what the sessions of the last days used"))

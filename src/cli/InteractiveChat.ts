@@ -28,25 +28,25 @@ import { version } from "../domain/Version.ts"
 import { SkillStore } from "../prompt/SkillStore.ts"
 import type { Command } from "../plugin/Plugin.ts"
 import { Plugins } from "../plugin/Plugins.ts"
-import type { Reserved } from "../plugin/Registration.ts"
+import type { ReservedNames } from "../plugin/Registration.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as Places from "../tool/builtin/file/Places.ts"
 import * as ChatSkills from "./ChatSkills.ts"
-import { confirmed } from "./Confirm.ts"
+import { confirmAction } from "./Confirm.ts"
 import * as MemoryCommand from "./MemoryCommand.ts"
 import * as Clipboard from "./Clipboard.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { notDone, silent, usage } from "./Failure.ts"
+import { makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as BuiltinCommands from "./interactive/BuiltinCommands.ts"
-import { type Dialog, type DialogCommand, say } from "./interactive/Dialog.ts"
+import { type Dialog, type DialogCommand, printLines } from "./interactive/Dialog.ts"
 import * as InputHistory from "./interactive/InputHistory.ts"
 import * as Interactive from "./interactive/Interactive.ts"
 import * as NodeTerminal from "./interactive/internal/NodeTerminal.ts"
 import type { NotifyOptions } from "./interactive/Notifications.ts"
-import { namesOf, stay } from "./interactive/SlashCommands.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { listNames, stay } from "./interactive/SlashCommands.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import { Program, type Start } from "./Program.ts"
 import * as ProgramCalls from "./ProgramCalls.ts"
 import { Output } from "./ProgramOutput.ts"
@@ -61,18 +61,18 @@ import { askForSession } from "./SessionQuestion.ts"
 const deadline = Duration.seconds(30)
 
 /** The names of the program's own commands. */
-export const reserved: Reserved = {
-  commands: [...BuiltinCommands.commands.flatMap(namesOf), ...ChatSkills.commandNames, "memory"],
+export const reserved: ReservedNames = {
+  commands: [...BuiltinCommands.commands.flatMap(listNames), ...ChatSkills.commandNames, "memory"],
   cliCommands: []
 }
 
-const complain = (dialog: Dialog, line: string): void =>
-  say(dialog, dialog.screen.asidePaint.text(ErrorLine.render(line).trimEnd(), "red"), "")
+const reportProblem = (dialog: Dialog, line: string): void =>
+  printLines(dialog, dialog.screen.asidePaint.text(ErrorLine.render(line).trimEnd(), "red"), "")
 
-const dialogCommand = ({ argsHint, description, name, run }: Command): DialogCommand => ({
+const toDialogCommand = ({ argsHint, description, name, run }: Command): DialogCommand => ({
   name,
-  usage: SafeText.line(argsHint ?? ""),
-  help: Redaction.redactText(SafeText.line(description ?? "")),
+  usage: SafeText.toLine(argsHint ?? ""),
+  help: Redaction.redactText(SafeText.toLine(description ?? "")),
   run: (argument, dialog) =>
     Effect.suspend(() => run(argument)).pipe(
       Effect.timeoutOption(deadline),
@@ -80,11 +80,11 @@ const dialogCommand = ({ argsHint, description, name, run }: Command): DialogCom
         onFailure: (cause) =>
           Cause.hasInterrupts(cause)
             ? Effect.interrupt
-            : Effect.sync(() => complain(dialog, ErrorLine.ofCause(cause).line)),
+            : Effect.sync(() => reportProblem(dialog, ErrorLine.fromCause(cause).line)),
         onSuccess: (said) =>
           Effect.sync(() => {
-            if (Option.isNone(said)) complain(dialog, `/${name} took longer than ${Duration.format(deadline)} and was stopped`)
-            else if (typeof said.value === "string" && said.value !== "") say(dialog, Redaction.redactText(SafeText.text(said.value)), "")
+            if (Option.isNone(said)) reportProblem(dialog, `/${name} took longer than ${Duration.format(deadline)} and was stopped`)
+            else if (typeof said.value === "string" && said.value !== "") printLines(dialog, Redaction.redactText(SafeText.sanitise(said.value)), "")
           })
       }),
       Effect.as(stay)
@@ -92,7 +92,7 @@ const dialogCommand = ({ argsHint, description, name, run }: Command): DialogCom
 })
 
 /** Makes the commands of plugins those of a session. */
-export const pluginCommands = (given: ReadonlyArray<Command>): ReadonlyArray<DialogCommand> => given.map(dialogCommand)
+export const toDialogCommands = (given: ReadonlyArray<Command>): ReadonlyArray<DialogCommand> => given.map(toDialogCommand)
 
 const historyFile = "history.jsonl"
 
@@ -107,28 +107,28 @@ const confirmHook = Effect.gen(function*() {
     // Names of secrets hide nothing here: a part of a command that is hidden would be approved unseen.
     const command = VisibleText.showLine(Redaction.redactKeys(hook.command))
     const message = `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${command}" on ${hook.event}?`
-    return confirmed(message).pipe(Effect.provideService(Terminal.Terminal, terminal), Effect.provideContext(context))
+    return confirmAction(message).pipe(Effect.provideService(Terminal.Terminal, terminal), Effect.provideContext(context))
   }) satisfies Start["confirmHook"]
 })
 
 /** Asks about a folder that brings files of its own, or in which programs would start; without a yes it has no effect on either. */
 const askForFolder = Effect.gen(function*() {
   const trust = yield* FolderTrust.make
-  const folder = workingDirectory()
+  const folder = getWorkingDirectory()
   const withheld = yield* trust.withheld(folder)
-  const started = DerivedSettings.startedHere(yield* Settings)
+  const started = DerivedSettings.listServersStartedHere(yield* Settings)
   const reasons = [
     ...withheld.length === 0 ? [] : [`${withheld.join(", ")} can name programs and instructions.`],
     ...started.length === 0 || (yield* trust.mayStartIn(folder)) ? [] : [`MCP servers start in this folder: ${started.join(", ")}.`]
   ]
   if (reasons.length === 0) return
   const project = yield* trust.projectOf(folder)
-  const question = `${SafeText.line(reasons.join(" "))} Trust the files of ${SafeText.line(project)}?`
-  if (yield* confirmed(question)) yield* Effect.mapError(trust.trust(project), ({ message }) => usage(message))
+  const question = `${SafeText.toLine(reasons.join(" "))} Trust the files of ${SafeText.toLine(project)}?`
+  if (yield* confirmAction(question)) yield* Effect.mapError(trust.trust(project), ({ message }) => makeUsageFailure(message))
 })
 
 /** Notifications as the settings want them; none on a terminal that would show what it is sent. */
-const notifyOptions = ({ display }: Pick<Values, "display">, terminal: string | undefined, folder: string): NotifyOptions | undefined =>
+const makeNotifyOptions = ({ display }: Pick<Values, "display">, terminal: string | undefined, folder: string): NotifyOptions | undefined =>
   terminal === undefined || terminal === "dumb" || terminal === "linux" ? undefined : {
     method: display.notify,
     after: Duration.seconds(display.notifyAfterSeconds),
@@ -138,35 +138,35 @@ const notifyOptions = ({ display }: Pick<Values, "display">, terminal: string | 
 /** The user's editor for a text, by way of a file that only the user can read. */
 const textEditor = Effect.gen(function*() {
   const context = yield* Effect.context<ChildProcessSpawner | Environment | FileSystem.FileSystem | Path.Path>()
-  const edited = (text: string) =>
+  const editDraft = (text: string) =>
     Effect.gen(function*() {
       const files = yield* FileSystem.FileSystem
       const paths = yield* Path.Path
       const file = paths.join(yield* files.makeTempDirectoryScoped({ prefix: "hermes-prompt-" }), "prompt.md")
       yield* files.writeFileString(file, text, { mode: 0o600 })
       const ConfigCommand = yield* Effect.promise(() => import("./ConfigCommand.ts"))
-      yield* ConfigCommand.edited(file)
+      yield* ConfigCommand.editFile(file)
       return yield* files.readFileString(file)
     }).pipe(
       Effect.scoped,
-      Effect.mapError((error) => error._tag === "Failure" ? error : notDone(`cannot use the editor's file: ${error.message}`)),
+      Effect.mapError((error) => error._tag === "Failure" ? error : makeWorkFailure(`cannot use the editor's file: ${error.message}`)),
       Effect.provideContext(context)
     )
-  return edited
+  return editDraft
 })
 
 /** Themes of the settings, and the way to keep another choice. */
-const themeOptions = Effect.fnUntraced(function*(settings: Values["display"]) {
+const makeThemeOptions = Effect.fnUntraced(function*(settings: Values["display"]) {
   const { process } = yield* Environment
-  const background = Theme.backgroundIn(process)
+  const background = Theme.readBackground(process)
   const unknown = Theme.use(settings, background)
   if (unknown !== undefined) yield* Effect.logWarning(unknown)
   const context = yield* Effect.context<FileSystem.FileSystem | Home | Path.Path>()
-  const save = (name: string) => Effect.provideContext(Effect.map(Edit.set("display.theme", name), ({ file, key }) => `${key} in ${file}`), context)
-  return { settings, background, save }
+  const saveTheme = (name: string) => Effect.provideContext(Effect.map(Edit.set("display.theme", name), ({ file, key }) => `${key} in ${file}`), context)
+  return { settings, background, save: saveTheme }
 })
 
-const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, session: SessionChoice.Chosen) {
+const runConversation = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, session: SessionChoice.ChosenSession) {
   const settings = yield* Settings
   const environment = yield* Environment
   const home = yield* Home
@@ -179,34 +179,34 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
   const skills = yield* SkillStore
   const memory = yield* MemoryCommand.store
   // Asked for once before the session begins, so that a wrong name is an error of the command line.
-  yield* ChatSkills.preloaded(skills, flags, session.id)
+  yield* ChatSkills.preloadSkills(skills, flags, session.id)
   const isLinear = flags.plain || environment.process["TERM"] === "dumb"
   const { display } = settings
   return yield* Interactive.run({
     folder: yield* SessionChoice.readFolder,
     preload: (id, prompt) =>
-      Effect.map(Effect.orElseSucceed(ChatSkills.preloaded(skills, flags, id), () => undefined), (text) => ChatSkills.withSkills(text, prompt)),
-    history: yield* InputHistory.file(paths.join(home.root, historyFile)),
+      Effect.map(Effect.orElseSucceed(ChatSkills.preloadSkills(skills, flags, id), () => undefined), (text) => ChatSkills.withSkills(text, prompt)),
+    history: yield* InputHistory.openHistory(paths.join(home.root, historyFile)),
     terminal: yield* NodeTerminal.make({ stdout: streams.answer.write, stderr: streams.aside.write, isLinear }),
     printed: printOn,
     display: isLinear && display.finalResponseMarkdown === "render" ? { ...display, finalResponseMarkdown: "strip" } : display,
-    about: { version, provider, model, cwd: workingDirectory() },
+    about: { version, provider, model, cwd: getWorkingDirectory() },
     session,
     newSession: Ids.makeSessionId,
     input,
     places: yield* Places.make({ home: environment.get("HOME") ?? environment.get("USERPROFILE"), agentHome: home.root }),
-    commands: [MemoryCommand.dialogCommand(memory), ...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
+    commands: [MemoryCommand.makeDialogCommand(memory), ...toDialogCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.makeCommands(skills)],
     attach: plugins.attach,
     editText: yield* textEditor,
-    mode: PermissionMode.ofSettings(settings.approvals),
+    mode: PermissionMode.fromSettings(settings.approvals),
     models: yield* ModelChoices.make,
     program: yield* ProgramCalls.make,
     remember: (text) =>
       Effect.as(memory.change("memory", [{ action: "add", content: text }]), paths.join(home.root, "memories", "MEMORY.md")),
     home: home.root,
     clipboard: yield* Clipboard.make,
-    theme: isLinear ? undefined : yield* themeOptions(settings.display),
-    notify: isLinear ? undefined : notifyOptions(settings, environment.process["TERM"], paths.basename(workingDirectory())),
+    theme: isLinear ? undefined : yield* makeThemeOptions(settings.display),
+    notify: isLinear ? undefined : makeNotifyOptions(settings, environment.process["TERM"], paths.basename(getWorkingDirectory())),
     status: settings.display.statusLine && !isLinear ? { compactAt: settings.compression.enabled ? settings.compression.threshold : undefined, home: environment.process["HOME"] } : undefined,
     quickCommands: settings.quickCommands
   })
@@ -217,9 +217,9 @@ const firstRun = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
   const { model, replay, safeMode, script } = flags
   const { process } = yield* Environment
   if (script !== undefined || replay !== undefined || model !== undefined || safeMode || process["TERM"] === "dumb") return
-  if (InheritedLimits.read(process) !== undefined) return
+  if (InheritedLimits.readLimits(process) !== undefined) return
   const { firstRun } = yield* Effect.promise(() => import("./ModelSetup.ts"))
-  yield* firstRun(Flags.configOptions(flags))
+  yield* firstRun(Flags.toConfigOptions(flags))
 }, Effect.provide(CommandSettings.surroundings))
 
 export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
@@ -228,8 +228,8 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
   const code = yield* Effect.gen(function*() {
     const settings = yield* Settings
     const environment = yield* Environment
-    if (InheritedLimits.read(environment.process) !== undefined) {
-      return yield* usage("This process was started by another run; a conversation is not possible. Pass a prompt with -q TEXT.")
+    if (InheritedLimits.readLimits(environment.process) !== undefined) {
+      return yield* makeUsageFailure("This process was started by another run; a conversation is not possible. Pass a prompt with -q TEXT.")
     }
     yield* askForFolder
     const fresh = yield* Ids.makeSessionId
@@ -238,7 +238,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
     yield* RunOptions.mentionKept(flags, session.known)
     // The set-up was offered, and a note says who answers.
     const start = { ...flags, unconfigured: "standIn", confirmHook: yield* confirmHook, reserved, session: session.known?.id } as const
-    return yield* converse(flags, session).pipe(Effect.provide(program.layer(settings, start)))
-  }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped)
-  return code === 0 ? undefined : yield* silent(code)
+    return yield* runConversation(flags, session).pipe(Effect.provide(program.layer(settings, start)))
+  }).pipe(Effect.provide(Config.layerAll(Flags.toConfigOptions(flags))), Effect.scoped)
+  return code === 0 ? undefined : yield* makeSilentFailure(code)
 })

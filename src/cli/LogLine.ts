@@ -4,15 +4,15 @@
 import type { LogLevel } from "effect/LogLevel"
 import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
-import { current } from "../domain/Secrets.ts"
+import { getCurrentRegistry } from "../domain/Secrets.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const words: Readonly<Partial<Record<LogLevel, string>>> = { Warn: "Warning", Fatal: "Error", Error: "Error" }
 
-const textOf = (part: unknown): string => part instanceof Error ? part.message : Json.toText(part)
+const formatPart = (part: unknown): string => part instanceof Error ? part.message : Json.toText(part)
 
 /** Ends with a line break. */
-export const render = (level: LogLevel, message: unknown, secrets = current()): string => {
-  const text = (Array.isArray(message) ? message : [message]).map(textOf).join(" ").replaceAll(/(?<!\s)\s*\n\s*/g, " ")
-  return `${words[level] ?? level}: ${Redaction.redactText(SafeText.plain(text), secrets)}\n`
+export const render = (level: LogLevel, message: unknown, secrets = getCurrentRegistry()): string => {
+  const text = (Array.isArray(message) ? message : [message]).map(formatPart).join(" ").replaceAll(/(?<!\s)\s*\n\s*/g, " ")
+  return `${words[level] ?? level}: ${Redaction.redactText(SafeText.toPlainText(text), secrets)}\n`
 }

@@ -19,13 +19,13 @@ import { isCompleted } from "../domain/RunEvent.ts"
 import { SessionStore, type Service as Store } from "../session/SessionStore.ts"
 import * as ServerKeys from "../server/ServerKeys.ts"
 import * as SessionAudience from "../session/SessionAudience.ts"
-import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
+import { InteractiveMode, makeUnattended } from "../tool/approval/InteractiveMode.ts"
 import * as McpHost from "../tool/mcp/McpHost.ts"
 import { everything, type Selection, ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { BoundTool } from "../tool/Toolset.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { unknownName, usage } from "./Failure.ts"
+import { makeUnknownNameFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import * as CurrentProcess from "../platform/CurrentProcess.ts"
@@ -36,17 +36,17 @@ import { selectTools } from "./RunOptions.ts"
 const AskArguments = Schema.Struct({ prompt: Schema.NonEmptyString, session_id: Schema.optionalKey(Schema.String) })
 
 /** Nobody sits in front of the server: what needs an approval is denied, unless the settings say otherwise. */
-const headless = (settings: Values) => unattended("mcp server", settings.approvals.unattendedMode)
+const makeUnattendedMode = (settings: Values) => makeUnattended("mcp server", settings.approvals.unattendedMode)
 
 /** The id of a session that exists, and is the client's; nothing when none was given. */
-const known = Effect.fnUntraced(function*(store: Store, client: string | undefined, sessionId: string | undefined) {
+const findOwnSession = Effect.fnUntraced(function*(store: Store, client: string | undefined, sessionId: string | undefined) {
   if (sessionId === undefined) return undefined
   const session = yield* Effect.mapError(store.get(Ids.SessionId.make(sessionId)), ({ message }) => message)
   if (Option.isSome(session) && SessionAudience.isSeenBy(client, session.value.source)) return sessionId
   return yield* Effect.fail(`Unknown session_id ${JSON.stringify(sessionId)}. Leave it out to begin a new conversation.`)
 })
 
-const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Values, client?: string): McpHost.Offered => ({
+const makeAskTool = (agent: Agent.Service, store: Store, tools: Selection, settings: Values, client?: string): McpHost.OfferedTool => ({
   name: "hermes_ask",
   description: "Gives a task to the agent hermes, which works on it with its own tools and answers. Pass the session_id of an " +
     "answer to go on with that conversation.",
@@ -59,46 +59,46 @@ const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Val
     Schema.decodeUnknownEffect(AskArguments)(args).pipe(
       Effect.mapError(() => "hermes_ask takes a prompt and, to go on with a conversation, a session_id: both are texts"),
       Effect.flatMap(({ prompt, session_id: given }) =>
-        Effect.map(known(store, client, given), (sessionId) => ({ prompt, sessionId }))),
+        Effect.map(findOwnSession(store, client, given), (sessionId) => ({ prompt, sessionId }))),
       Effect.flatMap(({ prompt, sessionId }) =>
-        Effect.matchCauseEffect(agent.run({ prompt, sessionId, tools, source: SessionAudience.sourceOf("mcp", client), platform: "mcp" }), {
-          onFailure: (cause) => Effect.fail(ErrorLine.ofCause(cause).line),
+        Effect.matchCauseEffect(agent.run({ prompt, sessionId, tools, source: SessionAudience.formatSource("mcp", client), platform: "mcp" }), {
+          onFailure: (cause) => Effect.fail(ErrorLine.fromCause(cause).line),
           onSuccess: (result) =>
             isCompleted(result)
               ? Effect.succeed(`${result.text}\n\n[session_id: ${result.sessionId}]`)
               : Effect.fail(`${result.text}\n\n[ended early: ${result.exit}; session_id: ${result.sessionId}]`)
         })),
-      Effect.provideService(InteractiveMode, headless(settings))
+      Effect.provideService(InteractiveMode, makeUnattendedMode(settings))
     )
 })
 
 /** Makes the agent a tool of the given tools, for the client of each key, over the services of the surroundings. */
-export const askTool = Effect.fnUntraced(function*(tools: Selection) {
+export const makeClientAskTool = Effect.fnUntraced(function*(tools: Selection) {
   const [agent, store, settings] = [yield* Agent.Agent, yield* SessionStore, yield* Settings]
-  return (client: string | undefined) => ask(agent, store, client === undefined ? tools : ServerKeys.toolsOf(tools), settings, client)
+  return (client: string | undefined) => makeAskTool(agent, store, client === undefined ? tools : ServerKeys.limitTools(tools), settings, client)
 })
 
-const offered = (agent: Agent.Service, settings: Values, { definition: { description, name, parameters } }: BoundTool): McpHost.Offered => ({
+const offerTool = (agent: Agent.Service, settings: Values, { definition: { description, name, parameters } }: BoundTool): McpHost.OfferedTool => ({
   name,
   description,
   parameters: { ...parameters },
   readOnly: true,
   run: (args) =>
-    agent.callTool({ name, args, cwd: CurrentProcess.workingDirectory() }).pipe(
-      Effect.provideService(InteractiveMode, headless(settings)),
+    agent.callTool({ name, args, cwd: CurrentProcess.getWorkingDirectory() }).pipe(
+      Effect.provideService(InteractiveMode, makeUnattendedMode(settings)),
       Effect.flatMap(({ isFailure, output }) => isFailure ? Effect.fail(Json.toText(output)) : Effect.succeed(Json.toText(output)))
     )
 })
 
-const chosen = Effect.fnUntraced(function*(agent: Agent.Service, settings: Values, names: ReadonlyArray<string>) {
+const offerChosenTools = Effect.fnUntraced(function*(agent: Agent.Service, settings: Values, names: ReadonlyArray<string>) {
   const registry = yield* ToolRegistry
   const { get } = yield* registry.snapshot(everything)
   return yield* Effect.forEach(names, (name) => {
     const bound = get(name)
-    if (bound === undefined) return unknownName("tool", name, { list: "hermes tools" })
+    if (bound === undefined) return makeUnknownNameFailure("tool", name, { list: "hermes tools" })
     return bound.facts.readonly === true
-      ? Effect.succeed(offered(agent, settings, bound))
-      : usage(`--tools: ${name} may write and is offered through the agent only: leave it out`)
+      ? Effect.succeed(offerTool(agent, settings, bound))
+      : makeUsageFailure(`--tools: ${name} may write and is offered through the agent only: leave it out`)
   })
 })
 
@@ -112,7 +112,7 @@ export const serve = Effect.fn("hermes mcp serve")(function*(own: { readonly too
     const agent = yield* Agent.Agent
     const selection = yield* selectTools(yield* hermes, settings)
     const store = yield* SessionStore
-    const tools = yield* chosen(agent, settings, own.tools === undefined ? [] : Flags.names(own.tools))
-    yield* McpHost.serve([ask(agent, store, selection, settings), ...tools], { input: stdin, write: (text) => Effect.sync(() => streams.answer.write(text)) })
+    const tools = yield* offerChosenTools(agent, settings, own.tools === undefined ? [] : Flags.splitNames(own.tools))
+    yield* McpHost.serve([makeAskTool(agent, store, selection, settings), ...tools], { input: stdin, write: (text) => Effect.sync(() => streams.answer.write(text)) })
   }).pipe(Effect.provide(program.layer(settings, {})))
 }, Effect.scoped, CommandSettings.provide)

@@ -19,7 +19,7 @@ import type { Route } from "../domain/Route.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as Routes from "../routing/Routes.ts"
-import { type Failure, notDone } from "./Failure.ts"
+import { type Failure, makeWorkFailure } from "./Failure.ts"
 
 /** A model with the route that reaches it. */
 export interface ModelChoice {
@@ -51,10 +51,10 @@ export const make: Effect.Effect<
   const environment = yield* Environment
   const context = yield* Effect.context<FileSystem.FileSystem | Home | Path.Path>()
 
-  const windowOf = (route: Route): Effect.Effect<number | undefined> =>
+  const readWindow = (route: Route): Effect.Effect<number | undefined> =>
     catalogue === undefined ? Effect.undefined : Effect.map(catalogue.window(route), ({ source, tokens }) => source === "default" ? undefined : tokens)
 
-  const listedOn = Effect.fnUntraced(function*(route: Route) {
+  const listModelsOn = Effect.fnUntraced(function*(route: Route) {
     if (catalogue === undefined) return []
     const listed = yield* Effect.orElseSucceed(Effect.timeout(catalogue.listed(route), patience), () => [])
     return listed.map(({ id, window }): ModelChoice => ({ route: { ...route, model: id }, model: id, provider: route.provider, origin: "listed", window }))
@@ -65,16 +65,16 @@ export const make: Effect.Effect<
     const { model, provider } = yield* primary
     if (primaryRoute === undefined) return [{ route: undefined, model, provider, origin: "configured", window: undefined }]
     const first = yield* primaryRoute
-    const chain = ConfiguredRoutes.chain({ settings, environment })
+    const chain = ConfiguredRoutes.resolveChain({ settings, environment })
     const fallbacks = Result.isSuccess(chain)
       ? chain.success.entries.map(({ route }) => route).filter((route) => !Routes.isSame(route, first))
       : []
     const configured: ReadonlyArray<ModelChoice> = [
-      { route: undefined, model, provider, origin: "configured", window: yield* windowOf(first) },
+      { route: undefined, model, provider, origin: "configured", window: yield* readWindow(first) },
       ...yield* Effect.forEach(fallbacks, (route) =>
-        Effect.map(windowOf(route), (window) => ({ route, model: route.model, provider: route.provider, origin: "fallback", window })))
+        Effect.map(readWindow(route), (window) => ({ route, model: route.model, provider: route.provider, origin: "fallback", window })))
     ]
-    const listed = yield* Effect.forEach([first, ...fallbacks], listedOn, { concurrency: 4 })
+    const listed = yield* Effect.forEach([first, ...fallbacks], listModelsOn, { concurrency: 4 })
     const all = [...configured, ...listed.flat()]
     return all.filter((one, index) => all.findIndex((other) => other.model === one.model && other.provider === one.provider) === index)
   })
@@ -82,7 +82,7 @@ export const make: Effect.Effect<
   const save: ModelChoices["save"] = Effect.fnUntraced(function*(choice) {
     const { baseUrl, provider } = yield* primary
     if (choice.provider !== provider || (choice.route !== undefined && choice.route.baseUrl !== baseUrl)) {
-      return yield* notDone(`${choice.model} is served by ${choice.provider}${choice.route?.baseUrl === undefined ? "" : ` at ${choice.route.baseUrl}`}, and the settings name another place: make it the default with \`hermes model\``)
+      return yield* makeWorkFailure(`${choice.model} is served by ${choice.provider}${choice.route?.baseUrl === undefined ? "" : ` at ${choice.route.baseUrl}`}, and the settings name another place: make it the default with \`hermes model\``)
     }
     const { file, key } = yield* Effect.provideContext(Edit.set("model.default", choice.model), context)
     return `${key} in ${file}`

@@ -28,36 +28,36 @@ import * as TokenStore from "../routing/TokenStore.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ModelSetup from "./ModelSetup.ts"
-import { InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import { InterruptCode, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { line, note, Output } from "./ProgramOutput.ts"
+import { printLine, printNote, Output } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-const json = Flags.yes("json", "Print JSON")
+const json = Flags.makeSwitch("json", "Print JSON")
 
 interface AsJson {
   readonly json: boolean
 }
 
 /** Settings under the flags, and what is known of models. */
-const surroundings = (flags: Flags.Globals) =>
+const makeSurroundings = (flags: Flags.Globals) =>
   layerHome.pipe(
-    Layer.provideMerge(Config.layerAll(Flags.configOptions(flags)))
+    Layer.provideMerge(Config.layerAll(Flags.toConfigOptions(flags)))
   )
 
 const withModels = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (flags) => Effect.provide(work, surroundings(flags)))
+  Effect.flatMap(hermes, (flags) => Effect.provide(work, makeSurroundings(flags)))
 
-const keyOf = ({ apiKey, apiMode }: Route): string =>
+const describeKey = ({ apiKey, apiMode }: Route): string =>
   apiKey === undefined
     ? apiMode === "bedrock_converse" ? "credentials of the AWS SDK" : "none"
     : Redacted.value(apiKey) === Redacted.value(noKey) ? "none" : "set"
 
-const abilities = (facts: ModelFacts): ReadonlyArray<string> =>
+const listAbilities = (facts: ModelFacts): ReadonlyArray<string> =>
   (["tools", "vision", "reasoning", "caching"] as const).filter((name) => facts[name] === true)
 
-const prices = ({ price }: ModelFacts): Readonly<Record<string, string>> | null => {
+const formatPrices = ({ price }: ModelFacts): Readonly<Record<string, string>> | null => {
   if (price === undefined) return null
   const named = { input: price.input, output: price.output, cache_read: price.cacheRead, cache_write: price.cacheWrite }
   return Object.fromEntries(
@@ -71,43 +71,43 @@ const fallbackNames: Effect.Effect<ReadonlyArray<string>, never, Settings> = Eff
   ))
 
 /** Shows the model that answers, and what is known of it. */
-const show = ({ json }: AsJson) =>
+const showModel = ({ json }: AsJson) =>
   ConfiguredModels.withRoute("look", Effect.fnUntraced(function*(route) {
     const catalogue = yield* Catalogue
     const facts = yield* catalogue.facts(route)
     const fallbacks = yield* fallbackNames
     const { apiMode, baseUrl, model, provider } = route
     if (json) {
-      return yield* line(SafeText.json({
+      return yield* printLine(SafeText.toJson({
         provider,
         model,
         api_mode: apiMode,
         base_url: baseUrl ?? null,
-        key: keyOf(route),
+        key: describeKey(route),
         context_length: facts.window.tokens,
         context_length_source: facts.window.source,
         max_output_tokens: facts.output ?? null,
-        abilities: abilities(facts),
-        usd_per_million_tokens: prices(facts),
+        abilities: listAbilities(facts),
+        usd_per_million_tokens: formatPrices(facts),
         fallbacks
       }, 2))
     }
-    const rates = prices(facts)
+    const rates = formatPrices(facts)
     const rows: ReadonlyArray<readonly [string, string]> = [
       ["model", model],
       ["provider", provider === "offline" ? "offline (built-in; set model.provider and model.default to use a model)" : provider],
       ["protocol", baseUrl === undefined ? apiMode : `${apiMode} at ${baseUrl}`],
-      ["key", keyOf(route)],
+      ["key", describeKey(route)],
       ["window", `${facts.window.tokens} tokens (${facts.window.source})`],
       ["answer", facts.output === undefined ? "unknown" : `up to ${facts.output} tokens`],
-      ["able to", facts.known ? abilities(facts).join(", ") : "unknown"],
+      ["able to", facts.known ? listAbilities(facts).join(", ") : "unknown"],
       [
         "price",
         rates === null ? "unknown" : `${Object.entries(rates).map(([name, rate]) => `${name} $${rate}`).join(", ")} for a million tokens`
       ],
       ["fallbacks", fallbacks.length === 0 ? "none" : fallbacks.join(", ")]
     ]
-    yield* line(rows.map(([name, text]) => `${name.padEnd(9)}  ${text}`).join("\n"))
+    yield* printLine(rows.map(([name, text]) => `${name.padEnd(9)}  ${text}`).join("\n"))
   })).pipe(withModels)
 
 /** Lists the models that the provider serves. */
@@ -122,17 +122,17 @@ const list = Command.make("list", {
   ConfiguredModels.withRoute("renew", Effect.fnUntraced(function*(route) {
     if (route.provider === "offline") {
       const names = Directory.entries.map(({ name }) => name).join(", ")
-      return yield* usage(`no provider is configured: pass --provider with one of ${names}`)
+      return yield* makeUsageFailure(`no provider is configured: pass --provider with one of ${names}`)
     }
     const models = yield* Catalogue.use((catalogue) => catalogue.listed(route))
     const found = models.filter(({ id }) => id.toLowerCase().includes(search.toLowerCase()))
-    if (json) return yield* line(SafeText.json(found, 2))
+    if (json) return yield* printLine(SafeText.toJson(found, 2))
     if (models.length === 0) {
-      return yield* notDone(`${route.provider} gives no list of its models: see its documentation, then \`hermes model set\``)
+      return yield* makeWorkFailure(`${route.provider} gives no list of its models: see its documentation, then \`hermes model set\``)
     }
-    if (found.length === 0) return yield* note(`No match for "${search}" in ${models.length} models`)
+    if (found.length === 0) return yield* printNote(`No match for "${search}" in ${models.length} models`)
     const width = Math.max(...found.map(({ id }) => id.length))
-    yield* line(found.map(({ id, window }) => window === undefined ? id : `${id.padEnd(width)}  ${window} tokens`).join("\n"))
+    yield* printLine(found.map(({ id, window }) => window === undefined ? id : `${id.padEnd(width)}  ${window} tokens`).join("\n"))
   }), ConfiguredModels.withAnyModel).pipe(withModels)).pipe(
     Command.withDescription("List the models of the provider, or of another one with --provider")
   )
@@ -145,61 +145,61 @@ const set = Command.make("set", {
   const { apiMode, baseUrl, provider } = flags
   yield* ConfiguredModels.withRoute("look", Effect.fnUntraced(function*(route) {
     const removed = yield* Edit.setModel({ default: model, provider, base_url: baseUrl, api_mode: apiMode })
-    yield* line(`${route.model} of ${route.provider} is the main model now; try it by \`hermes model test\``)
-    if (removed.length > 0) yield* line(`Removed from config.yaml, because it was for the old provider or address: ${removed.join(", ")}`)
-  })).pipe(Effect.provide(surroundings({ ...flags, model })))
+    yield* printLine(`${route.model} of ${route.provider} is the main model now; try it by \`hermes model test\``)
+    if (removed.length > 0) yield* printLine(`Removed from config.yaml, because it was for the old provider or address: ${removed.join(", ")}`)
+  })).pipe(Effect.provide(makeSurroundings({ ...flags, model })))
 })).pipe(Command.withDescription("Set the main model; its provider and address with --provider and --base-url"))
 
 /** Asks the model for the shortest answer. */
 const test = Command.make("test", { json }, ({ json }) =>
   ConfiguredModels.withRoute("renew", Effect.fnUntraced(function*(route, models) {
-    const { millis, model, tokens } = yield* ConfiguredModels.asked(route, models)
+    const { millis, model, tokens } = yield* ConfiguredModels.probeRoute(route, models)
     if (json) {
-      return yield* line(SafeText.json({ provider: route.provider, model: route.model, answered_as: model ?? null, millis, output_tokens: tokens }))
+      return yield* printLine(SafeText.toJson({ provider: route.provider, model: route.model, answered_as: model ?? null, millis, output_tokens: tokens }))
     }
     const as = model === undefined || model === route.model ? "" : ` as ${model}`
-    yield* line(`${route.model} of ${route.provider} answers${as}: ${millis} ms, ${tokens} ${tokens === 1 ? "token" : "tokens"}`)
+    yield* printLine(`${route.model} of ${route.provider} answers${as}: ${millis} ms, ${tokens} ${tokens === 1 ? "token" : "tokens"}`)
   })).pipe(withModels)).pipe(Command.withDescription("Send a short test request to the model"))
 
 const loadLogins = Effect.promise(() => import("../routing/Logins.ts"))
 
 const refuseOthers = Effect.flatMap(hermes, ({ provider }) =>
-  provider === undefined || Directory.find(provider)?.login === true
+  provider === undefined || Directory.findProvider(provider)?.login === true
     ? Effect.void
-    : usage(`${provider} takes a key, not a login: set it as \`hermes doctor\` says; there is a login for ${TokenStore.codex}`))
+    : makeUsageFailure(`${provider} takes a key, not a login: set it as \`hermes doctor\` says; there is a login for ${TokenStore.codex}`))
 
 /** Says every minute that it still waits. */
 const patience = Effect.gen(function*() {
   for (let left = 14; left > 0; left--) {
     yield* Effect.sleep("1 minute")
-    yield* note(`Waiting for the code, ${left} more ${left === 1 ? "minute" : "minutes"}`)
+    yield* printNote(`Waiting for the code, ${left} more ${left === 1 ? "minute" : "minutes"}`)
   }
   return yield* Effect.never
 })
 
-const invitation = ({ code, page }: Invitation): string =>
+const formatInvitation = ({ code, page }: Invitation): string =>
   `Open ${page} and type the code ${code}\nWaiting for 15 minutes at most; Ctrl+C ends it, and nothing is changed\n`
 
 const login = Command.make("login", {}, Effect.fn("hermes model login")(function*() {
   yield* refuseOthers
   const settings = yield* Settings
-  const { login } = yield* (yield* loadLogins).codex(settings)
+  const { login } = yield* (yield* loadLogins).makeCodexLogin(settings)
   const { err } = yield* Output
-  yield* login((invited) => err(invitation(invited))).pipe(
-    Effect.catchTag("LoginError", ({ message }) => notDone(message)),
+  yield* login((invited) => err(formatInvitation(invited))).pipe(
+    Effect.catchTag("LoginError", ({ message }) => makeWorkFailure(message)),
     Effect.raceFirst(patience)
   )
-  const isChosen = Directory.find(settings.model.provider)?.name === TokenStore.codex
-  yield* line(`You are logged in to ChatGPT${isChosen ? "" : `; \`hermes model set NAME --provider ${TokenStore.codex}\` chooses a model of it`}`)
+  const isChosen = Directory.findProvider(settings.model.provider)?.name === TokenStore.codex
+  yield* printLine(`You are logged in to ChatGPT${isChosen ? "" : `; \`hermes model set NAME --provider ${TokenStore.codex}\` chooses a model of it`}`)
 }, CommandSettings.provide)).pipe(Command.withDescription("Log in to ChatGPT with a code, for the models of openai-codex"))
 
 /** Forgets the login. */
 const logout = Command.make("logout", {}, Effect.fn("hermes model logout")(function*() {
   yield* refuseOthers
   const { logout, stored } = yield* (yield* loadLogins).kept
-  if ((yield* stored) === undefined) return yield* line("Not logged in to ChatGPT")
+  if ((yield* stored) === undefined) return yield* printLine("Not logged in to ChatGPT")
   yield* logout
-  yield* line("Logged out of ChatGPT")
+  yield* printLine("Logged out of ChatGPT")
 }, CommandSettings.provide)).pipe(Command.withDescription("Log out of ChatGPT"))
 
 /** Tests whether the settings choose neither a model nor the stand-in. */
@@ -209,14 +209,14 @@ const isUnset = (model: Values["model"]): boolean => model.default === undefined
 export const command = Command.make("model", { json }, Effect.fn("hermes model")(function*(form) {
   const { streams, terminal } = yield* Output
   const isDialogue = terminal.input && streams.answer.terminal && !form.json &&
-    InheritedLimits.read((yield* Environment).process) === undefined
+    InheritedLimits.readLimits((yield* Environment).process) === undefined
   const { model } = yield* Settings
   if (!isDialogue && !form.json && isUnset(model) && (yield* hermes).model === undefined) {
-    return yield* usage("no model is set up: run `hermes model` in a terminal, or `hermes model set NAME --provider PROVIDER`")
+    return yield* makeUsageFailure("no model is set up: run `hermes model` in a terminal, or `hermes model set NAME --provider PROVIDER`")
   }
-  yield* show(form)
+  yield* showModel(form)
   if (!isDialogue) return
   const interrupted = yield* InterruptCode
-  yield* note("\nChoose the model that answers. Ctrl+C ends this, and nothing is changed.")
-  yield* Effect.catchTag(ModelSetup.dialogue({ hasOffline: false }), "QuitError", () => silent(interrupted()))
+  yield* printNote("\nChoose the model that answers. Ctrl+C ends this, and nothing is changed.")
+  yield* Effect.catchTag(ModelSetup.runSetup({ hasOffline: false }), "QuitError", () => makeSilentFailure(interrupted()))
 }, Effect.provide(Config.layerAll()))).pipe(Command.withSubcommands([list, set, test, login, logout]))

@@ -24,8 +24,8 @@ import * as Offline from "../provider/Offline.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import * as Directory from "../routing/ProviderDirectory.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
-import { notDone } from "./Failure.ts"
-import { line, note } from "./ProgramOutput.ts"
+import { makeWorkFailure } from "./Failure.ts"
+import { printLine, printNote } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const attempts = 3
@@ -34,47 +34,47 @@ const attempts = 3
 const endpointKey = "CUSTOM_ENDPOINT_API_KEY"
 
 /** One question; an empty answer means `otherwise`, where there is one. */
-const question = (what: string, otherwise: string | undefined, check: (given: string) => Effect.Effect<string, string>) =>
+const makeQuestion = (what: string, otherwise: string | undefined, check: (given: string) => Effect.Effect<string, string>) =>
   Prompt.String({
     message: otherwise === undefined ? what : `${what} [${otherwise}]`,
     validate: (given) => check(given.trim() === "" ? otherwise ?? "" : given.trim())
   })
 
 /** A list to choose from, the first choice marked. */
-const select = <const A>(message: string, choices: ReadonlyArray<{ readonly title: string; readonly value: A }>) =>
+const makeSelection = <const A>(message: string, choices: ReadonlyArray<{ readonly title: string; readonly value: A }>) =>
   Prompt.AutoComplete({ message, choices, maxPerPage: 8, filterPlaceholder: "type to search" })
 
 /** Variables that may hold the provider's key already. */
-const keptIn = ({ keyVariables }: Directory.Entry) =>
+const findKeyVariable = ({ keyVariables }: Directory.Entry) =>
   Effect.map(Environment, ({ get }) => keyVariables.find((name) => get(name) !== undefined))
 
 /** Providers whose key is known stand first, after that of the settings. */
 const chooseProvider = Effect.fnUntraced(function*(current: string, hasOffline: boolean) {
   const known = yield* Effect.forEach(Directory.entries.filter(({ name }) => name !== Offline.route.provider), (entry) =>
-    Effect.map(keptIn(entry), (variable) => ({ entry, variable: entry.name === "custom" ? undefined : variable })))
+    Effect.map(findKeyVariable(entry), (variable) => ({ entry, variable: entry.name === "custom" ? undefined : variable })))
   const rank = ({ entry, variable }: (typeof known)[number]): number =>
     entry.name === current ? 0 : variable !== undefined ? 1 : entry.name === "openrouter" ? 2 : entry.name === "custom" ? 3 : 4
   const choices = known.toSorted((a, b) => rank(a) - rank(b)).map(({ entry, variable }) => ({
     title: `${entry.name === "custom" ? "custom: your own endpoint" : `${entry.name}: ${entry.displayName}`}${variable === undefined ? "" : ` (${variable} is set)`}`,
     value: entry
   }))
-  return yield* select<Directory.Entry | undefined>("Provider", [
+  return yield* makeSelection<Directory.Entry | undefined>("Provider", [
     ...choices,
     ...hasOffline ? [{ title: "offline: the built-in stand-in, without a key", value: undefined }] : []
   ])
 })
 
 const chooseAddress = (current: string | undefined) =>
-  question("Address of the API (base URL)", current, (given) =>
+  makeQuestion("Address of the API (base URL)", current, (given) =>
     URL.canParse(given) && /^https?:/.test(given) ? Effect.succeed(given) : Effect.fail("A URL is needed, such as http://127.0.0.1:11434/v1"))
 
 const chooseKey = Effect.fnUntraced(function*(provider: Directory.Entry) {
   const { authentication, displayName, login } = provider
   if (authentication === "aws" || authentication === "none") return ""
   if (login) {
-    yield* note("This provider takes a login: `hermes model login`. A key is not needed after it.")
+    yield* printNote("This provider takes a login: `hermes model login`. A key is not needed after it.")
   }
-  const known = yield* keptIn(provider)
+  const known = yield* findKeyVariable(provider)
   const optional = authentication === "optional" || login
   const how = known === undefined ? optional ? "; empty for none" : "" : `; empty keeps ${known}`
   const given = yield* Prompt.Hidden({
@@ -84,17 +84,17 @@ const chooseKey = Effect.fnUntraced(function*(provider: Directory.Entry) {
   return Redacted.value(given)
 })
 
-const nameModel = (suggested: string | undefined) =>
-  question("Name of the model", suggested, (given) => given === "" ? Effect.fail("The name of a model is needed") : Effect.succeed(given))
+const promptModelName = (suggested: string | undefined) =>
+  makeQuestion("Name of the model", suggested, (given) => given === "" ? Effect.fail("The name of a model is needed") : Effect.succeed(given))
 
 const chooseModel = Effect.fnUntraced(function*(models: ReadonlyArray<string>, current: string | undefined) {
-  if (models.length === 0) return yield* nameModel(current)
+  if (models.length === 0) return yield* promptModelName(current)
   const first = current !== undefined && models.includes(current) ? [current] : []
-  const chosen = yield* select<string | undefined>(`Model (${models.length} listed)`, [
-    ...[...first, ...models.filter((model) => model !== first[0])].map((model) => ({ title: SafeText.line(model), value: model })),
+  const chosen = yield* makeSelection<string | undefined>(`Model (${models.length} listed)`, [
+    ...[...first, ...models.filter((model) => model !== first[0])].map((model) => ({ title: SafeText.toLine(model), value: model })),
     { title: "another name …", value: undefined }
   ])
-  return chosen ?? (yield* nameModel(current))
+  return chosen ?? (yield* promptModelName(current))
 })
 
 /** Keeps the key where the provider's other users look for it; the endpoint of a user has one of its own. Says where. */
@@ -106,46 +106,46 @@ const saveKey = Effect.fnUntraced(function*({ keyVariables, name }: Directory.En
   if (name === "custom") yield* Edit.set("model.api_key", `\${${variable}}`)
   const environment = yield* Environment
   if ((environment.process[variable] ?? key) !== key) {
-    yield* note(`Warning: ${variable} is also set in the environment, and that value is used. Unset it to use the new key.`)
+    yield* printNote(`Warning: ${variable} is also set in the environment, and that value is used. Unset it to use the new key.`)
   }
   return variable
 })
 
 /** Asks, tries and saves. With `hasOffline` the stand-in is among the providers. */
-export const dialogue = Effect.fnUntraced(function*({ hasOffline }: { readonly hasOffline: boolean }) {
+export const runSetup = Effect.fnUntraced(function*({ hasOffline }: { readonly hasOffline: boolean }) {
   const { model: current } = yield* Settings
-  const provider = yield* chooseProvider(Directory.find(current.provider)?.name ?? "", hasOffline)
+  const provider = yield* chooseProvider(Directory.findProvider(current.provider)?.name ?? "", hasOffline)
   if (provider === undefined) {
     yield* Edit.set("model.provider", Offline.route.provider)
-    return yield* line("Saved: the offline stand-in answers. `hermes model` sets up a model.")
+    return yield* printLine("Saved: the offline stand-in answers. `hermes model` sets up a model.")
   }
-  const isCurrent = Directory.find(current.provider)?.name === provider.name
+  const isCurrent = Directory.findProvider(current.provider)?.name === provider.name
   const baseUrl = provider.baseUrl === undefined && provider.authentication !== "aws"
     ? yield* chooseAddress(isCurrent ? current.baseUrl : undefined)
     : undefined
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const key = yield* chooseKey(provider)
     const route = { provider: provider.name, baseUrl, key }
-    const model = yield* chooseModel(yield* ConfiguredModels.modelsOf(route), isCurrent ? current.default : undefined)
-    yield* note(`Asking ${SafeText.line(model)} for one word …`)
+    const model = yield* chooseModel(yield* ConfiguredModels.listModelNames(route), isCurrent ? current.default : undefined)
+    yield* printNote(`Asking ${SafeText.toLine(model)} for one word …`)
     const answered = yield* Effect.result(ConfiguredModels.tryRoute({ ...route, model }))
     if (Result.isSuccess(answered)) {
       yield* Edit.setModel({ default: model, provider: provider.name, base_url: baseUrl, api_mode: undefined })
       const variable = yield* saveKey(provider, key)
-      return yield* line(`${answered.success}. Saved: ${SafeText.line(model)} of ${provider.displayName} is the main model now (config.yaml${variable === undefined ? "" : `; the key as ${variable} in .env`}).`)
+      return yield* printLine(`${answered.success}. Saved: ${SafeText.toLine(model)} of ${provider.displayName} is the main model now (config.yaml${variable === undefined ? "" : `; the key as ${variable} in .env`}).`)
     }
-    yield* note(`Not saved: ${answered.failure.message}`)
+    yield* printNote(`Not saved: ${answered.failure.message}`)
   }
-  return yield* notDone("no model answered, and nothing was changed. Check the key and the name of the model.")
+  return yield* makeWorkFailure("no model answered, and nothing was changed. Check the key and the name of the model.")
 })
 
 /** Sets up a model before the first conversation, where nobody did; it begins in every case. */
 export const firstRun = (options: Config.Options) =>
   Effect.gen(function*() {
-    if (ConfiguredRoutes.missingModel({ settings: yield* Settings, environment: yield* Environment }) === undefined) return
-    yield* note("\nNo model is set up yet. Choose who answers; Ctrl+C goes on with the offline stand-in, which only follows plain instructions.")
-    yield* dialogue({ hasOffline: true }).pipe(
-      Effect.catchTag("QuitError", () => note("\nNothing was changed. `hermes model` sets up a model at any time.")),
-      Effect.catchTag("Failure", ({ message }) => note(`Nothing was changed: ${message}`))
+    if (ConfiguredRoutes.findMissingModel({ settings: yield* Settings, environment: yield* Environment }) === undefined) return
+    yield* printNote("\nNo model is set up yet. Choose who answers; Ctrl+C goes on with the offline stand-in, which only follows plain instructions.")
+    yield* runSetup({ hasOffline: true }).pipe(
+      Effect.catchTag("QuitError", () => printNote("\nNothing was changed. `hermes model` sets up a model at any time.")),
+      Effect.catchTag("Failure", ({ message }) => printNote(`Nothing was changed: ${message}`))
     )
   }).pipe(Effect.provide(Config.layerAll(options)))

@@ -4,10 +4,10 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Random from "effect/Random"
-import { type Failure, unwritable } from "./Failure.ts"
+import { type Failure, toUnwritableFailure } from "./Failure.ts"
 
 /** The regular file at a path, links followed, with its mode; undefined where there is none. */
-const regular = Effect.fnUntraced(function*(path: string) {
+const findRegularFile = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
   const target = yield* fs.realPath(path)
   const { mode, type } = yield* fs.stat(target)
@@ -25,17 +25,17 @@ export const write = Effect.fnUntraced(function*(
   const fs = yield* FileSystem.FileSystem
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content
   const wasThere = yield* Effect.orElseSucceed(fs.exists(path), () => true)
-  const known = yield* regular(path)
+  const known = yield* findRegularFile(path)
   const direct = fs.writeFile(path, bytes, { mode: 0o600 }).pipe(
     Effect.onError(() => wasThere ? Effect.void : Effect.ignore(fs.remove(path)))
   )
-  if (known === undefined) return yield* Effect.mapError(direct, unwritable(path))
+  if (known === undefined) return yield* Effect.mapError(direct, toUnwritableFailure(path))
   const beside = `${known.target}.${(yield* Random.nextInt).toString(36).slice(-8)}.draft`
   yield* fs.writeFile(beside, bytes, { flag: "wx", mode: known.mode }).pipe(
     Effect.andThen(fs.rename(beside, known.target)),
     Effect.onError(() => Effect.ignore(fs.remove(beside))),
     // In a directory of others a file may be writable and nothing beside it.
     Effect.catchIf((error) => error.reason._tag === "PermissionDenied", () => direct),
-    Effect.mapError(unwritable(path))
+    Effect.mapError(toUnwritableFailure(path))
   )
 })

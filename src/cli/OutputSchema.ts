@@ -19,7 +19,7 @@ import * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../agent/RunInput.ts"
 import * as Json from "../domain/Json.ts"
 import * as TextCut from "../domain/TextCut.ts"
-import { type Failure, usage } from "./Failure.ts"
+import { type Failure, makeUsageFailure } from "./Failure.ts"
 
 /** A schema that answers have to fit. */
 export interface OutputSchema {
@@ -35,18 +35,18 @@ export interface OutputSchema {
 const longest = 2_000
 
 /** Returns the text in a code fence, where an answer is one. */
-const unfenced = (answer: string): string => /^```[\w-]*\n([^]*?)\n?```$/u.exec(answer.trim())?.[1] ?? answer.trim()
+const stripFence = (answer: string): string => /^```[\w-]*\n([^]*?)\n?```$/u.exec(answer.trim())?.[1] ?? answer.trim()
 
 /** Reads a schema; a file that is none is an error of the command line. */
 export const load = Effect.fnUntraced(function*(path: string): Effect.fn.Return<OutputSchema, Failure, FileSystem.FileSystem> {
-  const refuse = (why: string): Failure => usage(`--output-schema ${path} ${why}`)
+  const makeRefusal = (why: string): Failure => makeUsageFailure(`--output-schema ${path} ${why}`)
   const files = yield* FileSystem.FileSystem
-  const text = yield* Effect.mapError(files.readFileString(path), ({ message }) => refuse(`cannot be read: ${message}`))
+  const text = yield* Effect.mapError(files.readFileString(path), ({ message }) => makeRefusal(`cannot be read: ${message}`))
   const given = Option.getOrUndefined(Json.parse(text))
-  if (!Json.isFields(given)) return yield* refuse("is no JSON Schema: expected a JSON object")
+  if (!Json.isFields(given)) return yield* makeRefusal("is no JSON Schema: expected a JSON object")
   const schema = yield* Effect.try({
     try: () => SchemaRepresentation.fromJsonSchemaDocument(JsonSchema.fromSchemaDraft2020_12({ ...given }), { patterns: "apply" }),
-    catch: (error) => refuse(`is no JSON Schema that can be checked: ${(error instanceof Error ? error.message : String(error)).replace(/\s+/gu, " ")}`)
+    catch: (error) => makeRefusal(`is no JSON Schema that can be checked: ${(error instanceof Error ? error.message : String(error)).replace(/\s+/gu, " ")}`)
   })
   // An imported schema decodes JSON and needs no services.
   const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
@@ -54,11 +54,11 @@ export const load = Effect.fnUntraced(function*(path: string): Effect.fn.Return<
   return {
     ask: (prompt) => typeof prompt === "string" ? `${prompt}\n\n${wanted}` : [...prompt, Prompt.textPart({ text: wanted })],
     read: (answer) => {
-      const json = unfenced(answer)
+      const json = stripFence(answer)
       const value = Json.parse(json)
       if (Option.isNone(value)) return Result.fail("the answer is not JSON")
       const fitting = decode(value.value)
-      return Result.isSuccess(fitting) ? Result.succeed(json) : Result.fail(TextCut.shortened(fitting.failure.message.replace(/\s+/gu, " "), longest))
+      return Result.isSuccess(fitting) ? Result.succeed(json) : Result.fail(TextCut.shorten(fitting.failure.message.replace(/\s+/gu, " "), longest))
     },
     correction: (problem) => `Your answer does not fit the JSON Schema: ${problem}\n\nAnswer again, with the JSON value alone.`
   }

@@ -18,7 +18,7 @@ import type * as ShellHooks from "../hooks/ShellHooks.ts"
 import type { Contained } from "../middleware/Middleware.ts"
 import type { SkillStore } from "../prompt/SkillStore.ts"
 import type { Plugins } from "../plugin/Plugins.ts"
-import type { Reserved } from "../plugin/Registration.ts"
+import type { ReservedNames } from "../plugin/Registration.ts"
 import type { Auxiliary } from "../routing/Auxiliary.ts"
 import type { ModelRouter } from "../routing/ModelRouter.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
@@ -50,7 +50,7 @@ export interface Start {
   /** System prompts of new sessions have the session's id. */
   readonly passSessionId?: boolean | undefined
   /** Names of commands that plugins cannot have. */
-  readonly reserved?: Reserved | undefined
+  readonly reserved?: ReservedNames | undefined
   /** Stored session that the program goes on with. */
   readonly session?: SessionId | undefined
   /** Directory that commands work in, where it is not the working directory. */

@@ -21,13 +21,13 @@ export interface CalledProgram {
 export type ProgramCall = (argv: ReadonlyArray<string>) => Effect.Effect<CalledProgram>
 
 /** Words of an argument: those in quotes are one. */
-export const wordsOf = (argument: string): ReadonlyArray<string> =>
+export const splitWords = (argument: string): ReadonlyArray<string> =>
   Array.from(argument.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g), ([, double, single, bare]) => double ?? single ?? bare ?? "")
 
 /** Keeps what a command writes. */
-const kept = (printed: { text: string }, columns: number) => {
+const makeCapturingOutput = (printed: { text: string }, columns: number) => {
   const write = (text: string): void => {
-    printed.text += SafeText.text(text)
+    printed.text += SafeText.sanitise(text)
   }
   const sink = { write, terminal: false, paint: Paint.plain }
   return Output.of({
@@ -46,15 +46,15 @@ const kept = (printed: { text: string }, columns: number) => {
 export const make = Effect.gen(function*() {
   const context = yield* Effect.context<ProgramServices>()
   const { streams } = yield* Output
-  const call: ProgramCall = (argv) =>
+  const callProgram: ProgramCall = (argv) =>
     Effect.gen(function*() {
       const { execute } = yield* Effect.promise(() => import("./CommandRunner.ts"))
       const printed = { text: "" }
       return yield* execute(argv).pipe(
-        Effect.provideService(Output, kept(printed, streams.size().columns)),
+        Effect.provideService(Output, makeCapturingOutput(printed, streams.size().columns)),
         Effect.provideContext(context),
         Effect.map((code) => ({ code, text: printed.text.trimEnd() }))
       )
     })
-  return call
+  return callProgram
 })

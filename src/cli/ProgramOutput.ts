@@ -43,24 +43,24 @@ export interface Service {
 export class Output extends Context.Service<Output, Service>()("hermes-effect/cli/Output") {}
 
 /** A line to stdout. */
-export const line = (text: string): Effect.Effect<void, never, Output> => Output.use(({ out }) => out(`${text}\n`))
+export const printLine = (text: string): Effect.Effect<void, never, Output> => Output.use(({ out }) => out(`${text}\n`))
 
 /** Lines of cells side by side, each column as wide as its widest cell. */
-export const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
-  const width = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
-  const widths = rows[0]?.map((_, column) => width(column)) ?? []
+export const renderTable = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const measureColumn = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  const widths = rows[0]?.map((_, column) => measureColumn(column)) ?? []
   return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()).join("\n")
 }
 
 /** A text as lines of stderr: on a terminal they are broken between words. */
-const linesOf = ({ streams: { aside, size } }: Service, text: string): string =>
+const wrapText = ({ streams: { aside, size } }: Service, text: string): string =>
   aside.terminal
-    ? text.split("\n").flatMap((line) => Wrap.lines([{ text: line, style: Paint.plainStyle }], size().columns - 1, Paint.plain)).map((line) => `${line}\n`).join("")
+    ? text.split("\n").flatMap((line) => Wrap.wrapLines([{ text: line, style: Paint.plainStyle }], size().columns - 1, Paint.plain)).map((line) => `${line}\n`).join("")
     : `${text}\n`
 
 /** A line to stderr. */
-export const note = (text: string): Effect.Effect<void, never, Output> => Output.use((output) => output.err(linesOf(output, text)))
+export const printNote = (text: string): Effect.Effect<void, never, Output> => Output.use((output) => output.err(wrapText(output, text)))
 
 /** Warnings to stderr, a line each. */
-export const warn = (warnings: ReadonlyArray<string>): Effect.Effect<void, never, Output> =>
-  warnings.length === 0 ? Effect.void : Output.use((output) => output.err(warnings.map((warning) => linesOf(output, `Warning: ${warning}`)).join("")))
+export const printWarnings = (warnings: ReadonlyArray<string>): Effect.Effect<void, never, Output> =>
+  warnings.length === 0 ? Effect.void : Output.use((output) => output.err(warnings.map((warning) => wrapText(output, `Warning: ${warning}`)).join("")))

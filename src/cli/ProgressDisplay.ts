@@ -26,10 +26,10 @@ export const make = Effect.fnUntraced(function*(rows?: string) {
   let last: Progress | undefined
   let isLive = true
   let toldAt = yield* Clock.currentTimeMillis
-  const draw = Effect.sync(() => screen.live(({ columns }) => ({ lines: last === undefined || !isLive ? [] : [BatchProgress.bar(last, columns - 1, screen.asidePaint, rows)] })))
+  const draw = Effect.sync(() => screen.live(({ columns }) => ({ lines: last === undefined || !isLive ? [] : [BatchProgress.renderBar(last, columns - 1, screen.asidePaint, rows)] })))
   if (streams.aside.terminal) yield* Effect.forkScoped(Effect.forever(Effect.andThen(draw, Effect.sleep(frameMillis))))
-  yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.nothing)))
-  const say = (text: string) => Effect.sync(() => screen.say(`${SafeText.line(text)}\n`))
+  yield* Effect.addFinalizer(() => Effect.sync(() => screen.live(Screen.renderNothing)))
+  const say = (text: string) => Effect.sync(() => screen.say(`${SafeText.toLine(text)}\n`))
   return {
     say,
     progress: (now: Progress) =>
@@ -37,13 +37,13 @@ export const make = Effect.fnUntraced(function*(rows?: string) {
         last = now
         if (streams.aside.terminal || at - toldAt < lineMillis) return Effect.void
         toldAt = at
-        return say(BatchProgress.text(now, rows))
+        return say(BatchProgress.renderText(now, rows))
       }),
     last: () => last,
     /** Ends the live line; what was last is known. */
     clear: Effect.sync(() => {
       isLive = false
-      screen.live(Screen.nothing)
+      screen.live(Screen.renderNothing)
     }),
     log: Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => screen.say(LogLine.render(logLevel, message)))])
   }

@@ -20,12 +20,12 @@ import * as CommandSettings from "./CommandSettings.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { Program } from "./Program.ts"
-import { line } from "./ProgramOutput.ts"
+import { printLine } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import { selectTools } from "./RunOptions.ts"
-import { opened } from "./SessionChoice.ts"
+import { withStoredSession } from "./SessionChoice.ts"
 
-const json = Flags.yes("json", "Print JSON")
+const json = Flags.makeSwitch("json", "Print JSON")
 
 /** The layers of a session that would begin now. */
 const fresh = Effect.gen(function*() {
@@ -38,7 +38,7 @@ const fresh = Effect.gen(function*() {
   }).pipe(Effect.provide(program.layer(settings, { unconfigured: "standIn", ignoreRules: flags.ignoreRules })))
 }).pipe(CommandSettings.provide)
 
-const tokensOf = (text: string): number => Math.ceil(text.length / 4)
+const estimateTokens = (text: string): number => Math.ceil(text.length / 4)
 
 interface Weight {
   readonly layer: string
@@ -46,16 +46,16 @@ interface Weight {
   readonly tokens: number
 }
 
-const weightOf = ({ name, text }: PromptLayer): Weight => ({ layer: name, characters: text.length, tokens: tokensOf(text) })
+const weighLayer = ({ name, text }: PromptLayer): Weight => ({ layer: name, characters: text.length, tokens: estimateTokens(text) })
 
-const table = (rows: ReadonlyArray<Weight>): string => {
+const renderWeights = (rows: ReadonlyArray<Weight>): string => {
   const width = Math.max(...rows.map(({ layer }) => layer.length))
   return rows.map(({ characters, layer, tokens }) => `${layer.padEnd(width)}  ${String(tokens).padStart(6)}  ${String(characters).padStart(9)}`).join("\n")
 }
 
 const showLayers = Effect.fn("hermes prompt")(function*({ json }: { readonly json: boolean }) {
   const layers = yield* fresh
-  yield* line(json ? SafeText.json(Redaction.redactValue(layers), 2) : Redaction.redactText(render(layers)))
+  yield* printLine(json ? SafeText.toJson(Redaction.redactValue(layers), 2) : Redaction.redactText(render(layers)))
 })
 
 const show = Command.make("show", {
@@ -63,17 +63,17 @@ const show = Command.make("show", {
   json
 }, Effect.fn("hermes prompt show")(function*({ json, session }) {
   if (session._tag === "None") return yield* showLayers({ json })
-  const prompt = yield* Effect.provide(opened(session.value, ({ systemPrompt }) => Effect.succeed(systemPrompt)), Home.layer)
-  yield* line(json ? SafeText.json({ system_prompt: Redaction.redactText(prompt) }, 2) : Redaction.redactText(prompt))
+  const prompt = yield* Effect.provide(withStoredSession(session.value, ({ systemPrompt }) => Effect.succeed(systemPrompt)), Home.layer)
+  yield* printLine(json ? SafeText.toJson({ system_prompt: Redaction.redactText(prompt) }, 2) : Redaction.redactText(prompt))
 })).pipe(Command.withDescription("Show the system prompt of a new session, or of a stored one"))
 
 const size = Command.make("size", { json }, Effect.fn("hermes prompt size")(function*({ json }) {
   const layers = yield* fresh
   const text = render(layers)
-  const total: Weight = { layer: "total", characters: text.length, tokens: tokensOf(text) }
-  const rows = layers.map(weightOf)
-  if (json) return yield* line(SafeText.json({ layers: rows, total }, 2))
-  yield* line(`${table([...rows, total])}\n\nlayer, estimated tokens, characters`)
+  const total: Weight = { layer: "total", characters: text.length, tokens: estimateTokens(text) }
+  const rows = layers.map(weighLayer)
+  if (json) return yield* printLine(SafeText.toJson({ layers: rows, total }, 2))
+  yield* printLine(`${renderWeights([...rows, total])}\n\nlayer, estimated tokens, characters`)
 })).pipe(Command.withDescription("Show the estimated tokens of each layer of the system prompt"))
 
 export const command = Command.make("prompt", { json }, showLayers).pipe(Command.withSubcommands([show, size]))

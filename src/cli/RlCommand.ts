@@ -7,34 +7,34 @@ import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { usage } from "./Failure.ts"
+import { makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 
-const whole = (name: string, metavar: string, description: string) => Flags.last(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
-const script = Flags.text("script", "PATH", "Answer from a scenario file instead of a model")
-const json = Flags.yes("json", "Print JSON")
-const rollouts = Flags.text("rollouts", "DIR", "Directory of episodes, or the output of a run")
-const atropos = Flags.text("atropos", "URL", "Atropos API, such as http://127.0.0.1:8000")
+const makeIntegerFlag = (name: string, metavar: string, description: string) => Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar(metavar)), description)
+const script = Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
+const json = Flags.makeSwitch("json", "Print JSON")
+const rollouts = Flags.makeText("rollouts", "DIR", "Directory of episodes, or the output of a run")
+const atropos = Flags.makeText("atropos", "URL", "Atropos API, such as http://127.0.0.1:8000")
 
 const loadRuns = Effect.promise(() => import("./RolloutRuns.ts"))
 const loadReports = Effect.promise(() => import("./RolloutReports.ts"))
 
 const rollout = Command.make("rollout", {
   environment: Argument.String("environment").pipe(Argument.withDescription("Name, dataset file, or module (./env.ts#name)")),
-  groups: whole("groups", "N", "Groups at most (8)"),
-  groupSize: whole("group-size", "N", "Rollouts of each item (4)"),
-  concurrency: whole("concurrency", "N", "Rollouts at once (4)"),
-  maxTurns: whole("max-agent-turns", "N", "Model calls of one rollout (30)"),
-  temperature: Flags.last(Flag.Finite("temperature").pipe(Flag.withMetavar("N")), "Sampling temperature (1.0)"),
-  distribution: Flags.text("distribution", "NAME", "Draw the toolsets of each group from it"),
-  parser: Flags.text("parser", "NAME", "Parser of tool calls in raw text (such as qwen)"),
-  evaluateEvery: whole("evaluate-every", "N", "Groups between two evaluations"),
-  weightsVersion: Flags.text("weights-version", "TEXT", "Version of the weights, kept with every episode"),
+  groups: makeIntegerFlag("groups", "N", "Groups at most (8)"),
+  groupSize: makeIntegerFlag("group-size", "N", "Rollouts of each item (4)"),
+  concurrency: makeIntegerFlag("concurrency", "N", "Rollouts at once (4)"),
+  maxTurns: makeIntegerFlag("max-agent-turns", "N", "Model calls of one rollout (30)"),
+  temperature: Flags.takeLast(Flag.Finite("temperature").pipe(Flag.withMetavar("N")), "Sampling temperature (1.0)"),
+  distribution: Flags.makeText("distribution", "NAME", "Draw the toolsets of each group from it"),
+  parser: Flags.makeText("parser", "NAME", "Parser of tool calls in raw text (such as qwen)"),
+  evaluateEvery: makeIntegerFlag("evaluate-every", "N", "Groups between two evaluations"),
+  weightsVersion: Flags.makeText("weights-version", "TEXT", "Version of the weights, kept with every episode"),
   atropos,
-  output: Flags.text("output", "DIR", "Output; default: data/rl/ENVIRONMENT", "o"),
-  noTrajectories: Flags.yes("no-save-trajectories", "Keep episodes and groups only"),
+  output: Flags.makeText("output", "DIR", "Output; default: data/rl/ENVIRONMENT", "o"),
+  noTrajectories: Flags.makeSwitch("no-save-trajectories", "Keep episodes and groups only"),
   script
-}, (flags) => Effect.flatMap(loadRuns, (module) => module.rollout(flags))).pipe(
+}, (flags) => Effect.flatMap(loadRuns, (module) => module.runRollout(flags))).pipe(
   Command.withDescription("Roll out an environment in groups and score every rollout"),
   Command.withExamples([
     { command: "hermes rl rollout arithmetic --base-url http://127.0.0.1:8000/v1 -m Qwen/Qwen3-8B", description: "Against a vLLM server" },
@@ -42,7 +42,7 @@ const rollout = Command.make("rollout", {
   ])
 )
 
-const environments = Command.make("environments", { json }, (flags) => Effect.flatMap(loadReports, (module) => module.environments(flags))).pipe(
+const environments = Command.make("environments", { json }, (flags) => Effect.flatMap(loadReports, (module) => module.listEnvironments(flags))).pipe(
   Command.withDescription("List environments")
 )
 
@@ -58,19 +58,19 @@ const formats = ["groups", "episodes", "messages"] as const
 
 const exportEpisodes = Command.make("export", {
   rollouts,
-  format: Flags.text("format", "KIND", `One of ${formats.join(", ")}; default: groups`),
-  output: Flags.text("output", "PATH", "File; default: stdout", "o")
+  format: Flags.makeText("format", "KIND", `One of ${formats.join(", ")}; default: groups`),
+  output: Flags.makeText("output", "PATH", "File; default: stdout", "o")
 }, ({ format, ...flags }) => {
   const known = formats.find((one) => one === format)
   return format !== undefined && known === undefined
-    ? Effect.fail(usage(`--format is groups, episodes or messages, not "${format}"`))
-    : Effect.flatMap(loadReports, (module) => module.exported({ ...flags, format: known }))
+    ? Effect.fail(makeUsageFailure(`--format is groups, episodes or messages, not "${format}"`))
+    : Effect.flatMap(loadReports, (module) => module.exportRollouts({ ...flags, format: known }))
 }).pipe(Command.withDescription("Export tokens, masks, scores and messages for a trainer"))
 
 const train = Command.make("train", {
   task: Argument.optional(Argument.String("task").pipe(Argument.withDescription("What to train"))),
-  interactive: Flags.yes("interactive", "A conversation instead of one task", "i"),
-  maxIterations: whole("max-iterations", "N", "Model calls of a task (200)"),
+  interactive: Flags.makeSwitch("interactive", "A conversation instead of one task", "i"),
+  maxIterations: makeIntegerFlag("max-iterations", "N", "Model calls of a task (200)"),
   script
 }, (flags) => Effect.flatMap(Effect.promise(() => import("./TrainerChat.ts")), (module) => module.train(flags))).pipe(
   Command.withDescription("Have an agent prepare, start and judge training runs")

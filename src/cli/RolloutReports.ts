@@ -17,20 +17,20 @@ import * as Episodes from "../runner/rollout/Episodes.ts"
 import * as EpisodeStore from "../runner/rollout/EpisodeStore.ts"
 import * as RolloutModel from "../runner/rollout/RolloutModel.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { failed, notDone, silent, usage } from "./Failure.ts"
+import { failed, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import * as OutputFile from "./OutputFile.ts"
-import { line, note, Output } from "./ProgramOutput.ts"
+import { printLine, printNote, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 /** Lists environments. */
-export const environments = Effect.fn("hermes rl environments")(function*({ json }: { readonly json: boolean }) {
+export const listEnvironments = Effect.fn("hermes rl environments")(function*({ json }: { readonly json: boolean }) {
   const { list } = EnvironmentCatalogue
-  if (json) return yield* line(SafeText.json(list, 2))
-  for (const { description, name } of list) yield* line(`${name.padEnd(12)}${description}`)
-  yield* note("A dataset (tasks.jsonl) or a module (./env.ts#name) is named by its path.")
+  if (json) return yield* printLine(SafeText.toJson(list, 2))
+  for (const { description, name } of list) yield* printLine(`${name.padEnd(12)}${description}`)
+  yield* printNote("A dataset (tasks.jsonl) or a module (./env.ts#name) is named by its path.")
 })
 
 /** One finding of the check. */
@@ -40,14 +40,14 @@ interface Finding {
   readonly text: string
 }
 
-const keysOf = (environment: Environment["Service"]): ReadonlyArray<Finding> =>
+const checkKeys = (environment: Environment["Service"]): ReadonlyArray<Finding> =>
   ["TINKER_API_KEY", "WANDB_API_KEY"].map((name) => {
     const isSet = (environment.get(name) ?? "") !== ""
     return { what: name, isFine: true, text: isSet ? "set" : "not set (only a service of your own needs it)" }
   })
 
 /** Asks the model for one word, and looks what came with it. */
-const tokensOf = Effect.fnUntraced(function*(settings: Values, script: string | undefined) {
+const probeTokens = Effect.fnUntraced(function*(settings: Values, script: string | undefined) {
   const program = yield* Program
   const layer = RolloutModel.layer({ defaults: { sampling: { max_tokens: 16 } } }).pipe(
     Layer.provideMerge(Episodes.layer),
@@ -66,8 +66,8 @@ const tokensOf = Effect.fnUntraced(function*(settings: Values, script: string | 
 /** Checks keys, the model's server and an Atropos API. */
 export const check = Effect.fn("hermes rl check")(function*({ atropos, script }: { readonly atropos: string | undefined; readonly script: string | undefined }) {
   const environment = yield* Environment
-  const { settings } = yield* Config.load(Flags.configOptions(yield* hermes))
-  const model: Finding = yield* tokensOf(settings, script).pipe(
+  const { settings } = yield* Config.load(Flags.toConfigOptions(yield* hermes))
+  const model: Finding = yield* probeTokens(settings, script).pipe(
     Effect.map(({ model, reason, tokens }) => ({
       what: "model",
       isFine: reason === null,
@@ -81,17 +81,17 @@ export const check = Effect.fn("hermes rl check")(function*({ atropos, script }:
     const { current_step: step, queue_size: waiting } = yield* client.status
     return { what: "atropos", isFine: true, text: `${client.url} is at step ${step}, ${waiting} groups wait` }
   })).pipe(Effect.catch(({ message }) => Effect.succeed({ what: "atropos", isFine: false, text: message })))]
-  const findings = [model, ...server, ...keysOf(environment)]
-  for (const { isFine, text, what } of findings) yield* line(`${isFine ? "ok  " : "FAIL"} ${what.padEnd(15)} ${SafeText.line(text)}`)
-  if (findings.some(({ isFine }) => !isFine)) return yield* silent(failed)
+  const findings = [model, ...server, ...checkKeys(environment)]
+  for (const { isFine, text, what } of findings) yield* printLine(`${isFine ? "ok  " : "FAIL"} ${what.padEnd(15)} ${SafeText.toLine(text)}`)
+  if (findings.some(({ isFine }) => !isFine)) return yield* makeSilentFailure(failed)
 }, Effect.provide(CommandSettings.surroundings))
 
 /** Reference of the directory of episodes. */
-interface Stored {
+interface RolloutsReference {
   readonly rollouts: string | undefined
 }
 
-const inStore = <A, R>({ rollouts }: Stored, work: Effect.Effect<A, RolloutRefused, R>) =>
+const withEpisodes = <A, R>({ rollouts }: RolloutsReference, work: Effect.Effect<A, RolloutRefused, R>) =>
   Effect.gen(function*() {
     const home = yield* Home
     const paths = yield* Path.Path
@@ -100,9 +100,9 @@ const inStore = <A, R>({ rollouts }: Stored, work: Effect.Effect<A, RolloutRefus
     // The output of a run has its episodes below it.
     const below = paths.join(given, "episodes")
     const directory = (yield* Effect.orElseSucceed(fs.exists(below), () => false)) ? below : given
-    if (rollouts !== undefined && !(yield* Effect.orElseSucceed(fs.exists(directory), () => false))) return yield* usage(`${given}: there is no such directory`)
+    if (rollouts !== undefined && !(yield* Effect.orElseSucceed(fs.exists(directory), () => false))) return yield* makeUsageFailure(`${given}: there is no such directory`)
     return yield* Effect.provide(work, Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(directory))))
-  }).pipe(Effect.catchTag("RolloutRefused", ({ message, reason }) => Effect.fail(reason === "unknown_rollout" ? usage(message) : notDone(message))))
+  }).pipe(Effect.catchTag("RolloutRefused", ({ message, reason }) => Effect.fail(reason === "unknown_rollout" ? makeUsageFailure(message) : makeWorkFailure(message))))
 
 const read = Effect.gen(function*() {
   const episodes = yield* Episodes.Episodes
@@ -110,34 +110,34 @@ const read = Effect.gen(function*() {
 })
 
 /** Lists episodes. */
-export const list = Effect.fn("hermes rl list")(function*({ json, ...stored }: Stored & { readonly json: boolean }) {
-  const views = yield* inStore(stored, Effect.map(read, (all) => all.map(EpisodeExport.view)))
-  if (json) return yield* line(SafeText.json(views, 2))
-  if (views.length === 0) return yield* line("No rollouts of `hermes serve`. List those of a run by --rollouts data/rl/ENVIRONMENT; `hermes rl rollout arithmetic` makes some.")
+export const list = Effect.fn("hermes rl list")(function*({ json, ...stored }: RolloutsReference & { readonly json: boolean }) {
+  const views = yield* withEpisodes(stored, Effect.map(read, (all) => all.map(EpisodeExport.toView)))
+  if (json) return yield* printLine(SafeText.toJson(views, 2))
+  if (views.length === 0) return yield* printLine("No rollouts of `hermes serve`. List those of a run by --rollouts data/rl/ENVIRONMENT; `hermes rl rollout arithmetic` makes some.")
   for (const { calls, not_trainable: reason, reward, rollout_id: id, status, trained_tokens: tokens } of views) {
     const facts = [status, `${calls} ${calls === 1 ? "call" : "calls"}`, `reward ${reward ?? "-"}`, reason === null ? `${tokens} tokens` : "no tokens"]
-    yield* line(`${SafeText.line(id)}\n  ${facts.join(", ")}`)
+    yield* printLine(`${SafeText.toLine(id)}\n  ${facts.join(", ")}`)
   }
 }, Effect.provide(CommandSettings.surroundings))
 
 /** Exports episodes. */
-export const exported = Effect.fn("hermes rl export")(function*(
-  { format, output, ...stored }: Stored & { readonly format: "groups" | "episodes" | "messages" | undefined; readonly output: string | undefined }
+export const exportRollouts = Effect.fn("hermes rl export")(function*(
+  { format, output, ...stored }: RolloutsReference & { readonly format: "groups" | "episodes" | "messages" | undefined; readonly output: string | undefined }
 ) {
-  const all = yield* inStore(stored, read)
-  const { compared, group, scored, supervised } = EpisodeExport
-  const results = compared(all).map((episode) => ({ episode, result: scored(episode) }))
+  const all = yield* withEpisodes(stored, read)
+  const { addAdvantages, toGroup, toScoredEpisode, toSupervised } = EpisodeExport
+  const results = addAdvantages(all).map((episode) => ({ episode, result: toScoredEpisode(episode) }))
   const trainable = results.flatMap(({ result }) => result._tag === "Success" ? [result.success] : [])
   const refused = results.flatMap(({ result }) => result._tag === "Failure" ? [result.failure.message] : [])
-  const groups = Array.from(Map.groupBy(trainable, ({ group_id }) => group_id).values(), group)
-  const lines = format === "messages" ? all.map(supervised) : format === "episodes" ? trainable : groups
+  const groups = Array.from(Map.groupBy(trainable, ({ group_id }) => group_id).values(), toGroup)
+  const lines = format === "messages" ? all.map(toSupervised) : format === "episodes" ? trainable : groups
   if (format !== "messages") {
-    for (const message of refused.slice(0, 5)) yield* note(`Left out: ${message}`)
-    if (refused.length > 5) yield* note(`Left out: ${refused.length - 5} more`)
+    for (const message of refused.slice(0, 5)) yield* printNote(`Left out: ${message}`)
+    if (refused.length > 5) yield* printNote(`Left out: ${refused.length - 5} more`)
   }
-  if (lines.length === 0) return yield* notDone("nothing can be exported: --format messages exports rollouts without tokens")
+  if (lines.length === 0) return yield* makeWorkFailure("nothing can be exported: --format messages exports rollouts without tokens")
   const text = lines.map((one) => `${JSON.stringify(one)}\n`).join("")
   if (output === undefined) return yield* Output.use(({ out }) => out(text))
   yield* OutputFile.write(output, text)
-  yield* line(`${lines.length} ${format ?? "groups"} in ${output}`)
+  yield* printLine(`${lines.length} ${format ?? "groups"} in ${output}`)
 }, Effect.provide(CommandSettings.surroundings))

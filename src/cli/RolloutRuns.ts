@@ -23,10 +23,10 @@ import * as RolloutSettings from "../runner/rollout/RolloutSettings.ts"
 import * as ToolCallParser from "../runner/rollout/ToolCallParser.ts"
 import * as TrainingOutput from "../runner/rollout/TrainingOutput.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { failed, type Failure, InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import { failed, type Failure, InterruptCode, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { line, note, Output } from "./ProgramOutput.ts"
+import { printLine, printNote, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
 import { requireModel } from "./RunnerRuntime.ts"
@@ -55,37 +55,37 @@ const fixed: ReadonlyArray<Config.Flag> = [
   { name: "hermes rl", key: "context.engine", value: "compressor" }
 ]
 
-const positive = (flag: string, value: number | undefined): Effect.Effect<void, Failure> =>
-  value === undefined || value >= 1 ? Effect.void : Effect.fail(usage(`--${flag} is a whole number, 1 or more`))
+const checkPositive = (flag: string, value: number | undefined): Effect.Effect<void, Failure> =>
+  value === undefined || value >= 1 ? Effect.void : Effect.fail(makeUsageFailure(`--${flag} is a whole number, 1 or more`))
 
-const told = ({ message }: { readonly message: string }): Failure => usage(message)
+const toUsageFailure = ({ message }: { readonly message: string }): Failure => makeUsageFailure(message)
 
 /** Longest sequence that a trainer is told to expect. */
 const maxTokenLength = 32_768
 
-const count = (value: number, one: string): string => `${value} ${one}${value === 1 ? "" : "s"}`
+const formatCount = (value: number, one: string): string => `${value} ${one}${value === 1 ? "" : "s"}`
 
-const percent = (value: number): string => value.toFixed(2)
+const formatScore = (value: number): string => value.toFixed(2)
 
-const groupLine = ({ group, leftOut, metrics, number }: GroupReport): string => {
+const formatGroup = ({ group, leftOut, metrics, number }: GroupReport): string => {
   const failed = group.members.flatMap(({ score }) => score.cause ?? [])
   return [
-    `${String(number).padStart(3)}  reward ${percent(metrics["reward/mean"] ?? 0)} ± ${percent(metrics["reward/std"] ?? 0)}`,
-    count(group.members.length, "rollout"),
+    `${String(number).padStart(3)}  reward ${formatScore(metrics["reward/mean"] ?? 0)} ± ${formatScore(metrics["reward/std"] ?? 0)}`,
+    formatCount(group.members.length, "rollout"),
     ...(failed.length === 0 ? [] : [`${failed.length} failed`]),
     ...(leftOut.length === 0 ? [`${Math.round(metrics["tokens/trained"] ?? 0)} tokens each`] : [`${leftOut.length} without tokens`])
   ].join(", ")
 }
 
-const summaryLines = ({ evaluation, failed, groups, meanReward, rollouts, trainable }: Summary, directory: string): string =>
+const formatSummary = ({ evaluation, failed, groups, meanReward, rollouts, trainable }: Summary, directory: string): string =>
   [
-    `${count(groups, "group")}, ${count(rollouts, "rollout")}${failed === 0 ? "" : ` (${failed} failed, worth 0)`}, mean reward ${meanReward === undefined ? "unknown" : percent(meanReward)}, ${trainable} can train`,
-    ...(evaluation === undefined ? [] : [`Evaluation: mean reward ${percent(evaluation["eval/reward/mean"] ?? 0)}`]),
+    `${formatCount(groups, "group")}, ${formatCount(rollouts, "rollout")}${failed === 0 ? "" : ` (${failed} failed, worth 0)`}, mean reward ${meanReward === undefined ? "unknown" : formatScore(meanReward)}, ${trainable} can train`,
+    ...(evaluation === undefined ? [] : [`Evaluation: mean reward ${formatScore(evaluation["eval/reward/mean"] ?? 0)}`]),
     `Output: ${directory}`
   ].join("\n")
 
 /** A run of an environment in a runtime of its own. */
-interface Given {
+interface RolloutJob {
   readonly environment: RolloutEnvironment
   readonly directory: string
   readonly settings: Values
@@ -98,12 +98,12 @@ interface Given {
 }
 
 /** Rolls an environment out into a directory. */
-export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environment, options, safeMode, savesTrajectories, script, settings }: Given) {
+export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environment, options, safeMode, savesTrajectories, script, settings }: RolloutJob) {
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
   const program = yield* Program
   yield* requireModel(settings, { script })
-  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => usage(`${directory} cannot be made: ${message}`))
+  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), ({ message }) => makeUsageFailure(`${directory} cannot be made: ${message}`))
   const episodes = yield* Layer.build(Episodes.layer.pipe(Layer.provide(EpisodeStore.layerDirectory(paths.join(directory, "episodes")))))
   const capture = yield* Effect.provide(RolloutCapture.make(), episodes)
   const { defaults } = RolloutSettings
@@ -117,7 +117,7 @@ export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environ
   }).pipe(Layer.provide(filed))
   return yield* Effect.gen(function*() {
     const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
-    yield* note(`Rolling out ${environment.name} with ${model}, ${count(groupSize, "rollout")} in a group`)
+    yield* printNote(`Rolling out ${environment.name} with ${model}, ${formatCount(groupSize, "rollout")} in a group`)
     return yield* RolloutRun.run(environment, {
       ...defaults,
       ...options,
@@ -128,56 +128,56 @@ export const rollOut = Effect.fnUntraced(function*({ atropos, directory, environ
     })
   }).pipe(
     Effect.provide(Layer.merge(sink, TrainingOutput.layerMetrics(directory))),
-    Effect.catchTags({ EnvironmentError: (error) => Effect.fail(told(error)), RolloutRefused: ({ message }) => Effect.fail(notDone(message)), OutputError: ({ message }) => Effect.fail(notDone(message)) }),
+    Effect.catchTags({ EnvironmentError: (error) => Effect.fail(toUsageFailure(error)), RolloutRefused: ({ message }) => Effect.fail(makeWorkFailure(message)), OutputError: ({ message }) => Effect.fail(makeWorkFailure(message)) }),
     Effect.provide(episodes),
     Effect.provide(program.layer(settings, { script, ignoreRules: true, safeMode, database: paths.join(directory, "sessions.db"), withoutChanges: true, middleware: [capture.middleware] }))
   )
 }, Effect.scoped)
 
 /** The settings of rollouts under the shared flags. */
-export const settingsOf = Effect.gen(function*() {
-  const options = Flags.configOptions(yield* hermes)
+export const rolloutSettings = Effect.gen(function*() {
+  const options = Flags.toConfigOptions(yield* hermes)
   const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...fixed] })
-  for (const warning of warnings) yield* note(`Warning: ${warning}`)
+  for (const warning of warnings) yield* printNote(`Warning: ${warning}`)
   return settings
 })
 
 /** Rolls out an environment. */
-export const rollout = Effect.fn("hermes rl rollout")(function*(flags: RolloutFlags) {
+export const runRollout = Effect.fn("hermes rl rollout")(function*(flags: RolloutFlags) {
   const { defaults } = RolloutSettings
   for (const [name, value] of [["groups", flags.groups], ["group-size", flags.groupSize], ["concurrency", flags.concurrency], ["max-agent-turns", flags.maxTurns]] as const) {
-    yield* positive(name, value)
+    yield* checkPositive(name, value)
   }
-  if (flags.temperature !== undefined && !(flags.temperature >= 0 && flags.temperature <= 2)) return yield* usage("--temperature is a number from 0 to 2")
+  if (flags.temperature !== undefined && !(flags.temperature >= 0 && flags.temperature <= 2)) return yield* makeUsageFailure("--temperature is a number from 0 to 2")
   if (flags.parser !== undefined && ToolCallParser.find(flags.parser) === undefined) {
-    return yield* usage(`no tool-call parser "${flags.parser}": one of ${ToolCallParser.names.join(", ")}`)
+    return yield* makeUsageFailure(`no tool-call parser "${flags.parser}": one of ${ToolCallParser.names.join(", ")}`)
   }
   const distribution = flags.distribution === undefined ? undefined : Distributions.find(flags.distribution)
-  if (typeof distribution === "string") return yield* usage(`--distribution: ${distribution}`)
+  if (typeof distribution === "string") return yield* makeUsageFailure(`--distribution: ${distribution}`)
   const output = yield* Output
   yield* output.protect
   const shared = yield* hermes
-  const { environment, problems } = yield* Effect.mapError(EnvironmentCatalogue.find(flags.environment), told)
-  for (const problem of problems.slice(0, 10)) yield* note(`Warning: ${SafeText.line(problem)}`)
-  if (problems.length > 10) yield* note(`Warning: ${problems.length - 10} more rows cannot be used`)
+  const { environment, problems } = yield* Effect.mapError(EnvironmentCatalogue.find(flags.environment), toUsageFailure)
+  for (const problem of problems.slice(0, 10)) yield* printNote(`Warning: ${SafeText.toLine(problem)}`)
+  if (problems.length > 10) yield* printNote(`Warning: ${problems.length - 10} more rows cannot be used`)
   const paths = yield* Path.Path
   const directory = paths.resolve(flags.output ?? paths.join("data", "rl", environment.name))
   const interruptCode = yield* InterruptCode
   let warned = false
-  const report = (given: GroupReport) =>
+  const reportGroup = (given: GroupReport) =>
     Effect.gen(function*() {
-      yield* output.out(`${groupLine(given)}\n`)
+      yield* output.out(`${formatGroup(given)}\n`)
       const [cause] = given.group.members.flatMap(({ rolloutId, score }) => score.cause === undefined ? [] : [`${rolloutId}: ${score.cause}`])
-      if (cause !== undefined) yield* note(`     ${SafeText.line(cause)}`)
+      if (cause !== undefined) yield* printNote(`     ${SafeText.toLine(cause)}`)
       const [reason] = given.leftOut
       if (reason === undefined || warned) return
       warned = true
-      yield* note(`Warning: ${SafeText.line(reason.reason)}`)
+      yield* printNote(`Warning: ${SafeText.toLine(reason.reason)}`)
     }).pipe(Effect.provideService(Output, output))
   const work = rollOut({
     environment,
     directory,
-    settings: yield* settingsOf,
+    settings: yield* rolloutSettings,
     script: flags.script,
     safeMode: shared.safeMode,
     atropos: flags.atropos,
@@ -188,20 +188,20 @@ export const rollout = Effect.fn("hermes rl rollout")(function*(flags: RolloutFl
       concurrency: flags.concurrency ?? defaults.concurrency,
       maxAgentTurns: flags.maxTurns ?? defaults.maxAgentTurns,
       sampling: { ...defaults.sampling, ...(flags.temperature === undefined ? {} : { temperature: flags.temperature }) },
-      toolsets: shared.toolsets === undefined ? defaults.toolsets : Flags.names(shared.toolsets),
+      toolsets: shared.toolsets === undefined ? defaults.toolsets : Flags.splitNames(shared.toolsets),
       distribution,
       toolCallParser: flags.parser,
       weightsVersion: flags.weightsVersion,
       stepsPerEvaluation: flags.evaluateEvery ?? 0,
-      onGroup: report
+      onGroup: reportGroup
     }
   })
   return yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), (exit) => {
     if (Exit.isSuccess(exit)) {
       const isFailed = exit.value.rollouts > 0 && exit.value.failed === exit.value.rollouts
-      return Effect.andThen(line(summaryLines(exit.value, directory)), isFailed ? Effect.fail(silent(failed)) : Effect.void)
+      return Effect.andThen(printLine(formatSummary(exit.value, directory)), isFailed ? Effect.fail(makeSilentFailure(failed)) : Effect.void)
     }
     if (!Exit.hasInterrupts(exit)) return Effect.failCause(exit.cause)
-    return Effect.andThen(note(`Interrupted: groups that were finished are in ${directory}`), Effect.fail(silent(interruptCode())))
+    return Effect.andThen(printNote(`Interrupted: groups that were finished are in ${directory}`), Effect.fail(makeSilentFailure(interruptCode())))
   }))
 }, Effect.scoped, Effect.provide(FolderTrust.layer), Effect.provide(CommandSettings.surroundings))

@@ -14,12 +14,12 @@ import { ModelRouter } from "../routing/ModelRouter.ts"
 import type { Session } from "../session/SessionStore.ts"
 import { type Selection, ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
-import { type Failure, usage } from "./Failure.ts"
+import { type Failure, makeUsageFailure } from "./Failure.ts"
 import type * as Flags from "./Flags.ts"
-import { note, type Output } from "./ProgramOutput.ts"
+import { printNote, type Output } from "./ProgramOutput.ts"
 
 /** Toolsets that a run selects. */
-const asked = (flags: Pick<Flags.Globals, "toolsets">, settings: Values): ReadonlyArray<string> =>
+const selectToolsets = (flags: Pick<Flags.Globals, "toolsets">, settings: Values): ReadonlyArray<string> =>
   flags.toolsets === undefined ? settings.platformToolsets["cli"] ?? settings.toolsets : settings.toolsets
 
 /** Says what of the choice means nothing. */
@@ -29,41 +29,41 @@ export const selectTools = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Selection, Failure, Output | ToolRegistry> {
   const registry = yield* ToolRegistry
   const sets = yield* registry.list
-  const toolsets = asked(flags, settings)
+  const toolsets = selectToolsets(flags, settings)
   const foreign = sets.map(({ toolset }) => toolset).filter((name) => !Object.hasOwn(Toolsets.catalogue, name))
   const { names, selection, unknown } = Toolsets.resolve({ toolsets, disabled: settings.disabledToolsets, foreign })
   for (const { name, nearest } of unknown) {
-    yield* note(
+    yield* printNote(
       `Warning: unknown toolset "${name}" is ignored: ${
         nearest === undefined ? "`hermes tools` lists the toolsets" : `did you mean "${nearest}"?`
       }`
     )
   }
   if (names.length === 0) {
-    return yield* usage("no known toolset selected: `hermes tools` lists the toolsets")
+    return yield* makeUsageFailure("no known toolset selected: `hermes tools` lists the toolsets")
   }
   if (flags.toolsets !== undefined) {
     const tools = new Set(sets.flatMap(({ tools }) => tools.map(({ tool }) => tool.name)))
     const registered = new Set(sets.map(({ toolset }) => toolset))
-    for (const name of Toolsets.withoutTools(names, tools)) {
+    for (const name of Toolsets.findEmptyNames(names, tools)) {
       if (registered.has(name)) continue
-      yield* note(`Note: toolset "${name}" has no tools in this version`)
+      yield* printNote(`Note: toolset "${name}" has no tools in this version`)
     }
   }
   return selection
 })
 
 /** The tools that an agent file names; undefined where it names none. A name that is unknown is an error. */
-export const toolsOf = (
+export const selectAgentTools = (
   agent: AgentFile | undefined,
-  sets: Toolsets.Registered,
+  sets: Toolsets.RegisteredToolsets,
   settings: Pick<Values, "disabledToolsets">
 ): Effect.Effect<Selection | undefined, Failure> => {
   if (agent?.tools === undefined) return Effect.undefined
   const withAgents = agent.subAgents.length > 0 ? [...agent.tools, Toolsets.ofSubAgents] : agent.tools
   const { selection, unknown } = Toolsets.choose(withAgents, sets, settings.disabledToolsets)
   const [first] = unknown
-  return first === undefined ? Effect.succeed(selection) : Effect.fail(usage(
+  return first === undefined ? Effect.succeed(selection) : Effect.fail(makeUsageFailure(
     `${agent.file.name}: tools: there is no toolset or tool "${first.name}": ${first.nearest === undefined ? "`hermes tools` lists them" : `did you mean "${first.nearest}"?`}`
   ))
 }
@@ -80,7 +80,7 @@ export const mentionStandIn = Effect.fnUntraced(function*({ script }: { readonly
   const router = yield* ModelRouter
   const { provider } = yield* router.primary
   const isMeant = script !== undefined || model.provider.toLowerCase() === provider || model.default === provider
-  if (provider === Offline.route.provider && !isMeant) yield* note(`Note: ${Offline.notice}`)
+  if (provider === Offline.route.provider && !isMeant) yield* printNote(`Note: ${Offline.notice}`)
 })
 
 export const prepare = Effect.fnUntraced(function*(
@@ -88,7 +88,7 @@ export const prepare = Effect.fnUntraced(function*(
   settings: Values
 ): Effect.fn.Return<RunOptions, Failure, ModelRouter | Output | ToolRegistry> {
   const own = flags.toolsets === undefined && flags.agentFile !== undefined
-    ? yield* Effect.flatMap(ToolRegistry.use(({ list }) => list), (sets) => toolsOf(flags.agentFile, sets, settings))
+    ? yield* Effect.flatMap(ToolRegistry.use(({ list }) => list), (sets) => selectAgentTools(flags.agentFile, sets, settings))
     : undefined
   const tools = own ?? (yield* selectTools(flags, settings))
   yield* mentionStandIn(flags, settings)
@@ -108,5 +108,5 @@ export const mentionKept = (
   const given = [...flags.ignoreRules ? ["--ignore-rules"] : [], ...flags.passSessionId ? ["--pass-session-id"] : []]
   return known === undefined || given.length === 0
     ? Effect.void
-    : note(`Warning: ${given.join(" and ")} ${given.length === 1 ? "has" : "have"} no effect: session ${known.id} keeps the system prompt that it began with`)
+    : printNote(`Warning: ${given.join(" and ")} ${given.length === 1 ? "has" : "have"} no effect: session ${known.id} keeps the system prompt that it began with`)
 }

@@ -17,14 +17,14 @@ import { ModelRouter } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
-import { notDone } from "./Failure.ts"
+import { makeWorkFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { Program, type Start } from "./Program.ts"
 
 /** Loads the settings under the shared flags and those of the command. */
-export const settingsOf = Effect.fnUntraced(function*(flags: ReadonlyArray<Config.Flag>, agentFile?: AgentFile) {
-  const options = Flags.configOptions({ ...yield* hermes, agentFile })
+export const loadSettings = Effect.fnUntraced(function*(flags: ReadonlyArray<Config.Flag>, agentFile?: AgentFile) {
+  const options = Flags.toConfigOptions({ ...yield* hermes, agentFile })
   const { settings, warnings } = yield* Config.load({ ...options, flags: [...options.flags ?? [], ...flags] })
   for (const warning of warnings) yield* Effect.logWarning(warning)
   return settings
@@ -34,13 +34,13 @@ export const settingsOf = Effect.fnUntraced(function*(flags: ReadonlyArray<Confi
  * Settings of a runtime for workspaces that it made itself: what is in them may be written, whatever folder the program was started in. No
  * session begins with the user's own files.
  */
-const inWorkspaces = (settings: Values): Values => {
+const toWorkspaceSettings = (settings: Values): Values => {
   const { sandbox } = settings.terminal
   return { ...settings, terminal: { ...settings.terminal, sandbox: { ...sandbox, policy: sandbox.policy ?? "workspace-write" } } }
 }
 
 /** Opens the place of commands that the settings choose. */
-const environmentOf = Effect.fnUntraced(function*(settings: Values) {
+const openCommandEnvironment = Effect.fnUntraced(function*(settings: Values) {
   const { layer } = yield* ConfiguredEnvironment.choose(settings, { environment: yield* Environment, home: yield* Home })
   return Context.get(yield* Layer.build(layer ?? layerLocal), CommandEnvironment)
 })
@@ -48,18 +48,18 @@ const environmentOf = Effect.fnUntraced(function*(settings: Values) {
 /** Fails with one line where the settings name neither a model nor the stand-in, before anything is made. */
 export const requireModel = Effect.fnUntraced(function*(settings: Values, { replay, script }: Pick<Start, "replay" | "script">) {
   const isReplaced = script !== undefined || replay !== undefined
-  const missing = isReplaced ? undefined : ConfiguredRoutes.missingModel({ settings, environment: yield* Environment })
+  const missing = isReplaced ? undefined : ConfiguredRoutes.findMissingModel({ settings, environment: yield* Environment })
   if (missing !== undefined) return yield* missing
 })
 
 /** Opens a runtime, and beside it the place of commands that check what was done. */
 export const open = Effect.fnUntraced(function*(given: Values, start: Pick<Start, "agentFile" | "database" | "replay" | "script">) {
   const program = yield* Program
-  const settings = inWorkspaces(given)
+  const settings = toWorkspaceSettings(given)
   const { backend, dockerBinary, dockerImage } = settings.terminal
   // Before a token is spent.
   if (backend === "docker") yield* Effect.flatMap(Effect.promise(() => import("../environment/Container.ts")), ({ fetchImage }) => fetchImage(dockerBinary, dockerImage))
-  const environment = yield* environmentOf(settings)
+  const environment = yield* openCommandEnvironment(settings)
   const services = yield* Layer.build(program.layer(settings, { ...start, ignoreRules: true, withoutChanges: true }))
   const router = Context.get(services, ModelRouter)
   return {
@@ -77,8 +77,8 @@ export const hold = Effect.fnUntraced(function*(results: string) {
   const { database, ensure } = yield* Home
   yield* ensure
   const leases = Context.get(yield* Layer.build(Leases.layer(database)), Leases.Leases)
-  yield* Effect.mapError(leases.take(`results of ${results}`), ({ message }) => notDone(message))
+  yield* Effect.mapError(leases.take(`results of ${results}`), ({ message }) => makeWorkFailure(message))
 })
 
 /** Opens the place of commands without a runtime. */
-export const openEnvironment = (settings: Values) => environmentOf(inWorkspaces(settings))
+export const openEnvironment = (settings: Values) => openCommandEnvironment(toWorkspaceSettings(settings))

@@ -15,16 +15,16 @@ import * as Flag from "effect/cli/Flag"
 import * as Environments from "../config/Environment.ts"
 import * as PermissionMode from "../config/PermissionMode.ts"
 import { Settings } from "../config/Settings.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as ServerGuard from "../server/ServerGuard.ts"
 import * as ServerKeys from "../server/ServerKeys.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { either, EndSignal, type Failure, notDone, usage } from "./Failure.ts"
+import { joinAlternatives, EndSignal, type Failure, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import * as ModelChoices from "./ModelChoices.ts"
-import { line, note, Output } from "./ProgramOutput.ts"
+import { printLine, printNote, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as RunOptions from "./RunOptions.ts"
 
@@ -33,20 +33,20 @@ const captures = ["auto", "token_ids", "logprobs", "none"] as const
 const divergences = ["refuse", "branch"] as const
 
 const flags = {
-  host: Flags.text("host", "ADDRESS", "Address; default: 127.0.0.1 (others need a key)"),
-  port: Flags.last(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port; default: 8642 (0: any that is free)"),
-  maxSessions: Flags.last(Flag.Int("max-sessions").pipe(Flag.withMetavar("N")), "Sessions open at once; default: 512"),
-  rollouts: Flags.text("rollouts", "DIR", "Serve rollouts for training, kept in this directory"),
-  capture: Flags.text("capture", "KIND", `Rollouts: tokens asked for: ${captures.join(", ")}`),
-  parser: Flags.text("parser", "NAME", "Rollouts: parser of tool calls in raw text (such as qwen)"),
-  weightsVersion: Flags.text("weights-version", "TEXT", "Rollouts: version of the weights, kept with each"),
-  onDivergence: Flags.text("on-divergence", "DO", "Rollouts: at another history refuse (default) or branch"),
-  allowHost: Flags.many("allow-host", "NAME", "Name that clients may use; repeatable"),
-  allowOrigin: Flags.many("allow-origin", "ORIGIN", "Web page that may call; repeatable"),
-  script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model")
+  host: Flags.makeText("host", "ADDRESS", "Address; default: 127.0.0.1 (others need a key)"),
+  port: Flags.takeLast(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port; default: 8642 (0: any that is free)"),
+  maxSessions: Flags.takeLast(Flag.Int("max-sessions").pipe(Flag.withMetavar("N")), "Sessions open at once; default: 512"),
+  rollouts: Flags.makeText("rollouts", "DIR", "Serve rollouts for training, kept in this directory"),
+  capture: Flags.makeText("capture", "KIND", `Rollouts: tokens asked for: ${captures.join(", ")}`),
+  parser: Flags.makeText("parser", "NAME", "Rollouts: parser of tool calls in raw text (such as qwen)"),
+  weightsVersion: Flags.makeText("weights-version", "TEXT", "Rollouts: version of the weights, kept with each"),
+  onDivergence: Flags.makeText("on-divergence", "DO", "Rollouts: at another history refuse (default) or branch"),
+  allowHost: Flags.makeTexts("allow-host", "NAME", "Name that clients may use; repeatable"),
+  allowOrigin: Flags.makeTexts("allow-origin", "ORIGIN", "Web page that may call; repeatable"),
+  script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 }
 
-const oneOf = <A extends string>(
+const parseChoice = <A extends string>(
   flag: string,
   value: string | undefined,
   known: ReadonlyArray<A>
@@ -54,7 +54,7 @@ const oneOf = <A extends string>(
   const found = known.find((one) => one === value)
   return value === undefined || found !== undefined
     ? Effect.succeed(found)
-    : Effect.fail(usage(`--${flag} is ${either(known)}, not "${value}"`))
+    : Effect.fail(makeUsageFailure(`--${flag} is ${joinAlternatives(known)}, not "${value}"`))
 }
 
 const defaultPort = 8642
@@ -79,25 +79,25 @@ const readOwnerKey = Effect.fnUntraced(function*(
   const given = (yield* Environments.Environment).get("HERMES_SERVER_KEY")
   if (given !== undefined && given !== "") {
     return given.length < ServerKeys.shortestKey
-      ? yield* usage(`HERMES_SERVER_KEY has fewer than ${ServerKeys.shortestKey} characters: take a long random text`)
+      ? yield* makeUsageFailure(`HERMES_SERVER_KEY has fewer than ${ServerKeys.shortestKey} characters: take a long random text`)
       : { key: Redacted.make(given), path: undefined, isNew: false }
   }
   // Clients elsewhere cannot read a key that is only on this machine.
-  const refusal = ServerGuard.refusal({ host: host ?? "127.0.0.1", key: undefined }, named)
-  if (refusal !== undefined) return yield* usage(refusal)
+  const refusal = ServerGuard.explainRefusal({ host: host ?? "127.0.0.1", key: undefined }, named)
+  if (refusal !== undefined) return yield* makeUsageFailure(refusal)
   const home = yield* Environments.Home
   const { provideKey } = yield* Effect.promise(() => import("../server/OwnerKey.ts"))
-  return yield* Effect.mapError(Effect.andThen(home.ensure, provideKey(home.root)), ({ message }) => usage(message))
+  return yield* Effect.mapError(Effect.andThen(home.ensure, provideKey(home.root)), ({ message }) => makeUsageFailure(message))
 })
 
 /**
  * Tells where the key is kept; the key itself once, when it was made, and on a terminal only: other outputs are kept.
  */
-const tellKey = Effect.fnUntraced(function*({ isNew, key, path }: OwnerKey) {
-  if (path === undefined) return yield* note("Clients send HERMES_SERVER_KEY as Authorization: Bearer.")
+const reportKey = Effect.fnUntraced(function*({ isNew, key, path }: OwnerKey) {
+  if (path === undefined) return yield* printNote("Clients send HERMES_SERVER_KEY as Authorization: Bearer.")
   const { err, streams } = yield* Output
   if (isNew && streams.aside.terminal) yield* err(`Key of this server, shown this once: ${Redacted.value(key)}\n`)
-  yield* note(`Clients send the key in ${path} as Authorization: Bearer.`)
+  yield* printNote(`Clients send the key in ${path} as Authorization: Bearer.`)
 })
 
 /** Reads the keys of further clients; one that names no key, or whose key is not there, is an error. */
@@ -108,18 +108,18 @@ const namedKeys = Effect.gen(function*() {
     Effect.gen(function*() {
       const place = `server.keys.${name}`
       const isOne = [key, keyEnv, keyFile].filter((one) => one !== undefined).length === 1
-      if (!isOne) return yield* usage(`${place} needs exactly one of key, key_env and key_file`)
+      if (!isOne) return yield* makeUsageFailure(`${place} needs exactly one of key, key_env and key_file`)
       if (key !== undefined) return { name, key, ...bounds }
       const read = keyEnv === undefined
         ? Environments.readText(keyFile ?? "")
         : Effect.succeed(Option.fromUndefinedOr(environment.get(keyEnv)))
-      const text = yield* Effect.mapError(read, ({ message }) => usage(`${place}: ${message}`))
+      const text = yield* Effect.mapError(read, ({ message }) => makeUsageFailure(`${place}: ${message}`))
       const found = Option.getOrElse(text, () => "").trim()
       const problem = keyEnv === undefined
         ? `${keyFile} is missing or empty: write the key into it`
         : `the variable ${keyEnv} is not set: set it to the key`
       return found === ""
-        ? yield* usage(`${place}: ${problem}`)
+        ? yield* makeUsageFailure(`${place}: ${problem}`)
         : { name, key: Redacted.make(found), ...bounds }
     }))
 })
@@ -131,16 +131,16 @@ const asked = {
   none: "no tokens"
 } as const
 
-type Given = Flags.Parsed<typeof flags>
+type ServeFlags = Flags.Parsed<typeof flags>
 
-const unused = (port: number) => (reason: string): Failure =>
+const toListenFailure = (port: number) => (reason: string): Failure =>
   reason.startsWith("listening on")
-    ? usage(reason)
-    : notDone(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
+    ? makeUsageFailure(reason)
+    : makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or 0 for any`)
 
 /** Serves the agent of the settings. */
 const serveAgent = Effect.fnUntraced(function*(
-  { allowHost, allowOrigin, host, maxSessions, port = defaultPort, script }: Given
+  { allowHost, allowOrigin, host, maxSessions, port = defaultPort, script }: ServeFlags
 ) {
   const [AgentServer, McpServe, settings, program, keys, shared] = yield* Effect.all([
     Effect.promise(() => import("../server/agent/AgentServer.ts")),
@@ -152,8 +152,8 @@ const serveAgent = Effect.fnUntraced(function*(
   ])
   const own = yield* readOwnerKey(host, keys)
   const { key } = own
-  const refusal = ServerKeys.refusal(key, keys)
-  if (refusal !== undefined) return yield* usage(refusal)
+  const refusal = ServerKeys.explainRefusal(key, keys)
+  if (refusal !== undefined) return yield* makeUsageFailure(refusal)
   yield* (yield* Output).protect
   const ended = yield* EndSignal
   yield* Effect.gen(function*() {
@@ -162,7 +162,7 @@ const serveAgent = Effect.fnUntraced(function*(
     const platformToolsets = { ...settings.platformToolsets, cli: isOwn ? ["hermes-api-server"] : named }
     const tools = yield* RunOptions.selectTools(shared, { ...settings, platformToolsets })
     const choices = yield* ModelChoices.make
-    const ask = yield* McpServe.askTool(tools)
+    const ask = yield* McpServe.makeClientAskTool(tools)
     const { url } = yield* Effect.mapError(AgentServer.serve({
       host,
       port,
@@ -170,32 +170,32 @@ const serveAgent = Effect.fnUntraced(function*(
       keys,
       allowedHosts: allowHost,
       allowedOrigins: allowOrigin,
-      cwd: workingDirectory(),
+      cwd: getWorkingDirectory(),
       tools,
-      mode: PermissionMode.ofSettings(settings.approvals),
+      mode: PermissionMode.fromSettings(settings.approvals),
       maxIterations: settings.agent.maxTurns,
       maxSessions,
       models: Effect.map(choices.list, (list) =>
         list.map(({ model, provider, route }) => ({ id: `${provider}/${model}`, route }))),
       mcpTools: (client) => [ask(client)]
-    }), unused(port))
-    yield* line(`Serving the agent at ${url}/v1`)
-    yield* tellKey(own)
-    yield* note(
-      `Tools work in ${workingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; ` +
+    }), toListenFailure(port))
+    yield* printLine(`Serving the agent at ${url}/v1`)
+    yield* reportKey(own)
+    yield* printNote(
+      `Tools work in ${getWorkingDirectory()}. Approvals: POST /v1/sessions/ID/questions/QUESTION; ` +
         "without a reader of a session's events they are denied."
     )
-    yield* note(`API: ${url}/openapi.json · MCP: ${url}/mcp · metrics: ${url}/metrics (Ctrl+C ends it)`)
+    yield* printNote(`API: ${url}/openapi.json · MCP: ${url}/mcp · metrics: ${url}/metrics (Ctrl+C ends it)`)
     yield* ended
-    yield* note("Ending: requests under way have 10 seconds.")
+    yield* printNote("Ending: requests under way have 10 seconds.")
   }).pipe(Effect.scoped, Effect.provide(program.layer(settings, { script })))
 })
 
-const serve = Effect.fn("hermes serve")(function*(given: Given) {
+const startServer = Effect.fn("hermes serve")(function*(given: ServeFlags) {
   const { host, parser, port = defaultPort, script } = given
-  const capture = (yield* oneOf("capture", given.capture, captures)) ?? "auto"
-  const onDivergence = yield* oneOf("on-divergence", given.onDivergence, divergences)
-  if (port < 0 || port > 65_535) return yield* usage(`--port "${port}" is invalid: expected a number from 0 to 65535`)
+  const capture = (yield* parseChoice("capture", given.capture, captures)) ?? "auto"
+  const onDivergence = yield* parseChoice("on-divergence", given.onDivergence, divergences)
+  if (port < 0 || port > 65_535) return yield* makeUsageFailure(`--port "${port}" is invalid: expected a number from 0 to 65535`)
   const ofRollouts = Object.entries({
     capture: given.capture,
     parser,
@@ -205,7 +205,7 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
   if (given.rollouts === undefined) {
     return ofRollouts === undefined
       ? yield* serveAgent(given)
-      : yield* usage(`--${ofRollouts[0]} is about rollouts: add --rollouts DIR`)
+      : yield* makeUsageFailure(`--${ofRollouts[0]} is about rollouts: add --rollouts DIR`)
   }
   const [modules, paths, settings, program] = yield* Effect.all([
     Effect.promise(() => Promise.all([
@@ -221,7 +221,7 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
   ])
   const [EpisodeStore, Episodes, HermesServer, RolloutModel, ToolCallParser] = modules
   if (parser !== undefined && ToolCallParser.find(parser) === undefined) {
-    return yield* usage(`no tool-call parser "${parser}": one of ${ToolCallParser.names.join(", ")}`)
+    return yield* makeUsageFailure(`no tool-call parser "${parser}": one of ${ToolCallParser.names.join(", ")}`)
   }
   const own = yield* readOwnerKey(host, [])
   yield* (yield* Output).protect
@@ -229,7 +229,7 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
   const fs = yield* FileSystem.FileSystem
   yield* Effect.mapError(
     fs.makeDirectory(directory, { recursive: true, mode: 0o700 }),
-    (error) => usage(`--rollouts ${directory} cannot be made: ${error.message}`)
+    (error) => makeUsageFailure(`--rollouts ${directory} cannot be made: ${error.message}`)
   )
   const ended = yield* EndSignal
   const rollouts = RolloutModel.layer({
@@ -250,16 +250,16 @@ const serve = Effect.fn("hermes serve")(function*(given: Given) {
         allowedHosts: given.allowHost,
         allowedOrigins: given.allowOrigin
       }),
-      unused(port)
+      toListenFailure(port)
     )
-    yield* line(`Serving rollouts of ${model} at ${url}/v1`)
-    yield* tellKey(own)
-    yield* line(`Episodes: ${directory}`)
-    yield* note(`Asked for: ${asked[capture]}.`)
-    yield* note(`API: ${url}/openapi.json (Ctrl+C ends it)`)
+    yield* printLine(`Serving rollouts of ${model} at ${url}/v1`)
+    yield* reportKey(own)
+    yield* printLine(`Episodes: ${directory}`)
+    yield* printNote(`Asked for: ${asked[capture]}.`)
+    yield* printNote(`API: ${url}/openapi.json (Ctrl+C ends it)`)
     yield* ended
-    yield* note("Ending: requests under way have 10 seconds.")
+    yield* printNote("Ending: requests under way have 10 seconds.")
   }).pipe(Effect.scoped, Effect.provide(rollouts), Effect.provide(program.layer(settings, { script })))
 }, Effect.scoped, CommandSettings.provide)
 
-export const command = Command.make("serve", flags, serve)
+export const command = Command.make("serve", flags, startServer)

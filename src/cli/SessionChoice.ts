@@ -10,7 +10,7 @@ import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
 import { Home } from "../config/Environment.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
 import type { SessionActivity } from "../session/SessionActivity.ts"
 import type { SessionMaintenance } from "../session/SessionMaintenance.ts"
@@ -20,10 +20,10 @@ import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts
 import type * as Ids from "../domain/Ids.ts"
 import * as SessionStore from "../session/SessionStore.ts"
 import type * as Flags from "./Flags.ts"
-import { note, type Output } from "./ProgramOutput.ts"
+import { printNote, type Output } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-export interface Chosen {
+export interface ChosenSession {
   readonly id: Ids.SessionId
   /** Stored session; undefined for a new one. */
   readonly known: SessionStore.Session | undefined
@@ -32,11 +32,11 @@ export interface Chosen {
 /** Services of the store of the home directory. */
 type StoreServices = RunRecord | SessionActivity | SessionMaintenance | SessionRetention | SessionSearch | SessionStore.SessionStore
 
-/** Last argument of {@link stored} and {@link opened} for work that writes nothing. */
+/** Last argument of {@link withStore} and {@link withStoredSession} for work that writes nothing. */
 export const forReading = true
 
 /** The sessions of the home directory; none, and no file either, where nobody ever said anything. */
-export const stored = <A, E>(
+export const withStore = <A, E>(
   work: Effect.Effect<A, E, StoreServices>,
   otherwise: Effect.Effect<A, E>,
   readOnly = false
@@ -52,26 +52,26 @@ export const stored = <A, E>(
 /** Reads the folder that the program was started in, as sessions belong to it: the project around it, by its repository. */
 export const readFolder: Effect.Effect<SessionStore.SessionFolder, never, FileSystem.FileSystem | Home | Path.Path> = Effect.gen(function*() {
   const { projectOf } = yield* FolderTrust.make
-  const path = yield* projectOf(workingDirectory())
+  const path = yield* projectOf(getWorkingDirectory())
   return { path, holds: (directory) => Effect.map(projectOf(directory), (project) => project === path) }
 })
 
 /** Works with the stored session that a reference means. */
-export const opened = <A, E>(
+export const withStoredSession = <A, E>(
   reference: string,
   work: (session: SessionStore.Session) => Effect.Effect<A, E, StoreServices>,
   readOnly = false
 ): Effect.Effect<A, E | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> =>
   Effect.flatMap(readFolder, (folder) =>
-    stored<A, E | SessionNotFound | SessionStoreError>(
+    withStore<A, E | SessionNotFound | SessionStoreError>(
       Effect.flatMap(SessionStore.SessionStore.use((store) => store.resolve(reference, folder)), work),
       Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] })),
       readOnly
     ))
 
 /** Opens a stored session, in the part of its conversation that is newest. */
-export const openStored = (reference: string): Effect.Effect<Chosen, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> =>
-  opened(reference, (named) =>
+export const openStored = (reference: string): Effect.Effect<ChosenSession, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> =>
+  withStoredSession(reference, (named) =>
     Effect.gen(function*() {
       const store = yield* SessionStore.SessionStore
       // A session that was compacted goes on in another one.
@@ -84,29 +84,29 @@ export const openStored = (reference: string): Effect.Effect<Chosen, SessionNotF
 export const choose = (
   flags: Pick<Flags.Globals, "continue" | "resume">,
   fresh: Ids.SessionId
-): Effect.Effect<Chosen, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> => {
+): Effect.Effect<ChosenSession, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Path.Path> => {
   const reference = flags.resume ?? flags.continue
   return reference === undefined ? Effect.succeed({ id: fresh, known: undefined }) : openStored(reference)
 }
 
 /** Returns the folder of a session that is not of this one; undefined for one of this folder. */
-export const otherFolder = (
+export const findOtherFolder = (
   { holds }: SessionStore.SessionFolder,
   { cwd }: Pick<SessionStore.Session, "cwd">
 ): Effect.Effect<string | undefined> =>
   cwd === undefined
     ? Effect.succeed("no recorded folder")
-    : Effect.map(holds(cwd), (isHere) => isHere ? undefined : SafeText.line(cwd))
+    : Effect.map(holds(cwd), (isHere) => isHere ? undefined : SafeText.toLine(cwd))
 
 /** Says where the tools of a session of another folder work. */
 export const mentionFolder = Effect.fnUntraced(function*(
   known: SessionStore.Session | undefined
 ): Effect.fn.Return<void, never, FileSystem.FileSystem | Home | Output | Path.Path> {
   if (known === undefined) return
-  const other = yield* otherFolder(yield* readFolder, known)
+  const other = yield* findOtherFolder(yield* readFolder, known)
   if (other === undefined) return
-  if (known.cwd === undefined) return yield* note(`Note: session ${known.id} has no recorded folder: its tools work in this one`)
+  if (known.cwd === undefined) return yield* printNote(`Note: session ${known.id} has no recorded folder: its tools work in this one`)
   // One that is gone is told where the session is opened.
   const files = yield* FileSystem.FileSystem
-  if (yield* Effect.orElseSucceed(files.exists(known.cwd), () => false)) yield* note(`Note: session ${known.id} is of another folder: its tools work in ${other}`)
+  if (yield* Effect.orElseSucceed(files.exists(known.cwd), () => false)) yield* printNote(`Note: session ${known.id} is of another folder: its tools work in ${other}`)
 })

@@ -13,7 +13,7 @@ import type { SessionId } from "../domain/Ids.ts"
 import { hiddenSources } from "../session/SessionSearch.ts"
 import { type Session, SessionStore } from "../session/SessionStore.ts"
 import * as Overview from "./interactive/Overview.ts"
-import { note } from "./ProgramOutput.ts"
+import { printNote } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 
@@ -32,31 +32,31 @@ const readNewest = Effect.map(SessionStore.use((store) => store.list({ limit: mo
   return Array.from(byFolder.values()).slice(0, mostListed)
 })
 
-const titleOf = (session: Session, now: number): string =>
+const formatTitle = (session: Session, now: number): string =>
   [
-    SafeText.line(session.title ?? session.id),
-    session.cwd === undefined ? "no recorded folder" : SafeText.line(session.cwd),
-    Overview.ago(now - (session.endedAt ?? session.startedAt))
+    SafeText.toLine(session.title ?? session.id),
+    session.cwd === undefined ? "no recorded folder" : SafeText.toLine(session.cwd),
+    Overview.formatAgo(now - (session.endedAt ?? session.startedAt))
   ].join(" · ")
 
 /** Asks where to go on when this folder has no session; `fresh` is the id of a new one. Leaving the question is the error. */
 export const askForSession = Effect.fnUntraced(function*(error: SessionNotFound, fresh: SessionId) {
   const { process } = yield* Environment
   if (error.folder === undefined || process["TERM"] === "dumb") return yield* error
-  const sessions = yield* SessionChoice.stored<ReadonlyArray<Session>, SessionStoreError>(readNewest, Effect.succeed([]), SessionChoice.forReading)
+  const sessions = yield* SessionChoice.withStore<ReadonlyArray<Session>, SessionStoreError>(readNewest, Effect.succeed([]), SessionChoice.forReading)
   if (sessions.length === 0) return yield* error
   const now = yield* Clock.currentTimeMillis
-  yield* note(`There is no session of this folder (${SafeText.line(error.folder)}).`)
+  yield* printNote(`There is no session of this folder (${SafeText.toLine(error.folder)}).`)
   const chosen = yield* Prompt.AutoComplete<SessionId | undefined>({
     message: "Go on with",
     // Enter alone writes nowhere else.
     choices: [
       { title: "a new session in this folder", value: undefined },
-      ...sessions.map((session) => ({ title: titleOf(session, now), value: session.id }))
+      ...sessions.map((session) => ({ title: formatTitle(session, now), value: session.id }))
     ],
     maxPerPage: 8,
     filterPlaceholder: "type to search"
   }).pipe(Effect.catchTag("QuitError", () => Effect.fail(error)))
-  const newSession: SessionChoice.Chosen = { id: fresh, known: undefined }
+  const newSession: SessionChoice.ChosenSession = { id: fresh, known: undefined }
   return chosen === undefined ? newSession : yield* SessionChoice.openStored(chosen)
 })

@@ -27,18 +27,18 @@ import * as Ids from "../domain/Ids.ts"
 import { isCompleted, type RunEvent, type RunResult, type UsageReported } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as LiveSession from "../host/LiveSession.ts"
-import { directoryOf } from "../host/SessionMoves.ts"
+import { findSessionDirectory } from "../host/SessionMoves.ts"
 import { SkillStore } from "../prompt/SkillStore.ts"
 import * as Offline from "../provider/Offline.ts"
-import { unattended } from "../tool/approval/InteractiveMode.ts"
+import { makeUnattended } from "../tool/approval/InteractiveMode.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { failed, type Failure, InterruptCode, notDone, silent, unusable } from "./Failure.ts"
+import { failed, type Failure, InterruptCode, makeWorkFailure, makeSilentFailure, unusable } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as UsageFile from "./UsageFile.ts"
 import * as LogLine from "./LogLine.ts"
 import type { OutputSchema } from "./OutputSchema.ts"
 import { Program } from "./Program.ts"
-import { Output, warn } from "./ProgramOutput.ts"
+import { Output, printWarnings } from "./ProgramOutput.ts"
 import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 import * as StreamJsonView from "./StreamJsonView.ts"
@@ -47,50 +47,50 @@ import * as ExitText from "./render/ExitText.ts"
 import * as Theme from "./render/Theme.ts"
 import * as View from "./View.ts"
 
-const resume = ({ sessionId }: { readonly sessionId: string }): string => `hermes chat --resume ${sessionId}`
+const formatResumeCommand = ({ sessionId }: { readonly sessionId: string }): string => `hermes chat --resume ${sessionId}`
 
-const remedyOf = (result: RunResult): string => {
+const describeRemedy = (result: RunResult): string => {
   switch (result.exit) {
     case "max_iterations_reached":
-      return `raise --max-turns, or continue with \`${resume(result)}\``
+      return `raise --max-turns, or continue with \`${formatResumeCommand(result)}\``
     case "budget_exhausted":
-      return `${Budget.wording(result.limit ?? "time").remedy}, or continue with \`${resume(result)}\``
+      return `${Budget.getWording(result.limit ?? "time").remedy}, or continue with \`${formatResumeCommand(result)}\``
     case "empty_response_exhausted":
       return "try again, or use another model with --model"
     case "output_truncated":
-      return `raise model.max_tokens, or continue with \`${resume(result)}\``
+      return `raise model.max_tokens, or continue with \`${formatResumeCommand(result)}\``
     case "partial_stream_recovery":
-      return `continue with \`${resume(result)} -q continue\``
+      return `continue with \`${formatResumeCommand(result)} -q continue\``
     case "invalid_tool_calls":
       return "use another model with --model"
     case "content_filtered":
       return "rephrase the prompt, or use another model with --model"
     default:
-      return `continue with \`${resume(result)}\``
+      return `continue with \`${formatResumeCommand(result)}\``
   }
 }
 
 /** Tells why a run is not a completed one and how to go on, in a line; undefined for a completed run. */
-export const endingText = (result: RunResult): string | undefined =>
-  isCompleted(result) ? undefined : `${ExitText.cause(result)}: ${remedyOf(result)}`
+export const describeEnding = (result: RunResult): string | undefined =>
+  isCompleted(result) ? undefined : `${ExitText.describeCause(result)}: ${describeRemedy(result)}`
 
 /** A run that a signal ended. */
-const interrupted = (sessionId: string): string => `interrupted: continue with \`${resume({ sessionId })}\``
+const describeInterruption = (sessionId: string): string => `interrupted: continue with \`${formatResumeCommand({ sessionId })}\``
 
 /** A run that was under way when the process was ended by something else than a signal. */
-const cutOff = (sessionId: string): string =>
-  `the process was ended during the run by a plugin or a library: continue with \`${resume({ sessionId })}\``
+const describeCutOff = (sessionId: string): string =>
+  `the process was ended during the run by a plugin or a library: continue with \`${formatResumeCommand({ sessionId })}\``
 
 /** Only the final text is shown. */
 const isQuiet = ({ format, quiet }: RunOptions.ChatFlags): boolean => quiet && format !== "stream-json"
 
-const viewOf = (flags: RunOptions.ChatFlags, output: Output["Service"]): View.View => {
+const chooseView = (flags: RunOptions.ChatFlags, output: Output["Service"]): View.View => {
   if (flags.format === "stream-json") return StreamJsonView.make(output)
-  return isQuiet(flags) ? View.quiet(output) : flags.plain ? View.plain(output) : View.text(output)
+  return isQuiet(flags) ? View.makeQuietView(output) : flags.plain ? View.makePlainView(output) : View.makeTextView(output)
 }
 
 /** Prints log lines between the lines of the view. */
-const logging = ({ note }: View.View): Layer.Layer<never> =>
+const makeLogLayer = ({ note }: View.View): Layer.Layer<never> =>
   note === undefined
     ? Layer.empty
     : Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => note(LogLine.render(logLevel, message).trimEnd()))])
@@ -111,7 +111,7 @@ interface RunProgress {
   report: string | undefined
 }
 
-const endingOf = (
+const summariseEnding = (
   exit: Exit.Exit<RunResult, unknown>,
   { cost, route, sessionId, usage }: RunProgress,
   interruptCode: number
@@ -126,14 +126,14 @@ const endingOf = (
       usage: value.usage,
       cost: value.cost,
       route: value,
-      error: endingText(value),
+      error: describeEnding(value),
       exit: isCompleted(value) ? undefined : value.exit
     }
   }
   const { code, line } = Exit.hasInterrupts(exit)
-    ? { code: interruptCode, line: interrupted(sessionId) }
-    : ErrorLine.ofCause(exit.cause)
-  return { exitCode: code, sessionId, text: "", usage, cost: Cost.spent(cost), route, error: line }
+    ? { code: interruptCode, line: describeInterruption(sessionId) }
+    : ErrorLine.fromCause(exit.cause)
+  return { exitCode: code, sessionId, text: "", usage, cost: Cost.toSpent(cost), route, error: line }
 }
 
 /** Readers of the events of a query. */
@@ -143,13 +143,13 @@ interface EventSinks {
 }
 
 /** The code of `-z`: a completed run without a text failed, and every other ending is told from that. */
-const scriptedCode = ({ error, exitCode, text }: View.RunSummary): number => {
+const toScriptCode = ({ error, exitCode, text }: View.RunSummary): number => {
   if (exitCode > unusable) return exitCode
   return error === undefined ? text.trim() === "" ? failed : 0 : unusable
 }
 
 /** A live session of one message, in which nobody is asked, and the result of its turn. */
-const converse = Effect.fnUntraced(function*(
+const runTurn = Effect.fnUntraced(function*(
   flags: RunOptions.ChatFlags,
   settings: Values,
   view: View.View,
@@ -160,8 +160,8 @@ const converse = Effect.fnUntraced(function*(
   const live = yield* LiveSession.make({
     session: { id, cwd },
     input: { ...asked, platform: "cli", readsText: !isQuiet(flags) },
-    mode: PermissionMode.ofSettings(settings.approvals),
-    presence: unattended("single query", settings.approvals.singleQueryMode, true),
+    mode: PermissionMode.fromSettings(settings.approvals),
+    presence: makeUnattended("single query", settings.approvals.singleQueryMode, true),
     titles: "off",
     reports: "off",
     grace: Duration.infinity
@@ -187,16 +187,16 @@ const converse = Effect.fnUntraced(function*(
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
   // Closed before its reader, which shows how a turn ends that is interrupted.
   yield* Effect.addFinalizer(() => live.close)
-  const ask = Effect.fnUntraced(function*(prompt: RunInput["prompt"]) {
+  const sendPrompt = Effect.fnUntraced(function*(prompt: RunInput["prompt"]) {
     ended = yield* Deferred.make<RunResult, AgentError>()
     yield* live.send({ prompt })
     return yield* Effect.raceFirst(Deferred.await(ended), Fiber.join(reading))
   })
-  return { live, ask, result: yield* ask(prompt) }
+  return { live, ask: sendPrompt, result: yield* sendPrompt(prompt) }
 })
 
 /** An answer that has to fit a schema: it is asked for once more where it does not. Fails with what is still wrong with it. */
-const fitted = Effect.fnUntraced(function*(
+const requireFittingAnswer = Effect.fnUntraced(function*(
   schema: OutputSchema,
   result: RunResult,
   ask: (prompt: string) => Effect.Effect<RunResult, AgentError>
@@ -210,18 +210,18 @@ const fitted = Effect.fnUntraced(function*(
   const second = schema.read(again.text)
   return Result.isSuccess(second)
     ? { ...both, text: second.success }
-    : yield* notDone(`the answer does not fit --output-schema: ${SafeText.line(second.failure)}. Simplify the schema, or use another model with --model`)
+    : yield* makeWorkFailure(`the answer does not fit --output-schema: ${SafeText.toLine(second.failure)}. Simplify the schema, or use another model with --model`)
 })
 
 /** Processes that are to tell of their end are not taken down before it, as long as the settings give them. */
-const linger = ({ background }: LiveSession.LiveSession, { terminal }: Values): Effect.Effect<unknown> =>
+const waitForProcesses = ({ background }: LiveSession.LiveSession, { terminal }: Values): Effect.Effect<unknown> =>
   Effect.timeoutOption(background.settled, Duration.seconds(terminal.oneshotCompletionWaitSeconds))
 
 /** Seconds that a program waits for a review of the conversation before it ends. */
 export const reviewSeconds = 20
 
-/** A review of the conversation gets a little time, after the answer was given by `finish`. */
-const reviewed = Effect.fnUntraced(function*({ background }: LiveSession.LiveSession, finish: Effect.Effect<unknown>) {
+/** A review of the conversation gets a little time, after the answer was given by `finishRun`. */
+const waitForReview = Effect.fnUntraced(function*({ background }: LiveSession.LiveSession, finish: Effect.Effect<unknown>) {
   const { err } = yield* Output
   if ((yield* background.list).some(({ kind }) => kind === "review")) {
     yield* finish
@@ -229,24 +229,24 @@ const reviewed = Effect.fnUntraced(function*({ background }: LiveSession.LiveSes
     yield* Effect.timeoutOption(background.reviewed, Duration.seconds(reviewSeconds))
   }
   const notices = yield* background.takeNotices
-  if (notices.length > 0) yield* err(notices.map((notice) => `${SafeText.line(notice)}\n`).join(""))
+  if (notices.length > 0) yield* err(notices.map((notice) => `${SafeText.toLine(notice)}\n`).join(""))
 })
 
 /** Writes the answer to a file; one that cannot be written is a failure, as a script reads it there. */
-const keep = (path: string, text: string): Effect.Effect<void, Failure, FileSystem.FileSystem> =>
+const writeAnswer = (path: string, text: string): Effect.Effect<void, Failure, FileSystem.FileSystem> =>
   FileSystem.FileSystem.use((files) =>
-    Effect.mapError(files.writeFileString(path, `${text}\n`), ({ message }) => notDone(`--output-last-message ${path} cannot be written: ${message}`)))
+    Effect.mapError(files.writeFileString(path, `${text}\n`), ({ message }) => makeWorkFailure(`--output-last-message ${path} cannot be written: ${message}`)))
 
 export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prompt: RunInput["prompt"], schema?: OutputSchema) {
   const output = yield* Output
   const program = yield* Program
   const interruptCode = yield* InterruptCode
   const isScripted = flags.oneshotPrompt !== undefined
-  const view = viewOf(flags, output)
+  const view = chooseView(flags, output)
   const fresh = yield* Ids.makeSessionId
   const known: RunProgress = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, route: undefined, begun: false, result: undefined, told: undefined, report: undefined }
 
-  const begin = (model: string): Effect.Effect<void> => {
+  const beginView = (model: string): Effect.Effect<void> => {
     if (known.begun) return Effect.void
     known.begun = true
     return view.begin({ model, sessionId: known.sessionId })
@@ -260,7 +260,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
       account.add(event)
       if (event._tag === "UsageReported") {
         known.usage = Usage.add(known.usage, event.usage)
-        known.cost = Cost.plus(known.cost, Cost.fromSpent(event.cost))
+        known.cost = Cost.addCall(known.cost, Cost.fromSpent(event.cost))
       }
       if (event._tag === "RunStarted" || (event._tag === "UsageReported" && event.origin === undefined)) known.route = event
       if (event._tag === "RunStarted" && !isScripted) started = output.err(`session_id: ${event.sessionId}\n`)
@@ -279,7 +279,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     if (flags.usageFile === undefined || report === known.report) return Effect.void
     known.report = report
     const unwritten = UsageFile.write(flags.usageFile, report)
-    return unwritten === undefined ? Effect.void : Effect.provideService(warn([unwritten]), Output, output)
+    return unwritten === undefined ? Effect.void : Effect.provideService(printWarnings([unwritten]), Output, output)
   }
 
   const work = Effect.gen(function*() {
@@ -287,63 +287,63 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     const settings = yield* Settings
     const { process } = yield* Environment
     const { answer, aside } = output.streams
-    const unknownTheme = Theme.use(settings.display, Theme.backgroundIn(process), answer.paint, aside.paint)
+    const unknownTheme = Theme.use(settings.display, Theme.readBackground(process), answer.paint, aside.paint)
     if (unknownTheme !== undefined && aside.terminal) yield* Effect.logWarning(unknownTheme)
     const session = yield* SessionChoice.choose(flags, fresh)
     known.sessionId = session.id
     yield* Effect.andThen(SessionChoice.mentionFolder(session.known), RunOptions.mentionKept(flags, session.known)).pipe(Effect.provideService(Output, output))
     const chosen = flags.skills.length === 0 ? Effect.succeed(prompt) : Effect.promise(() => import("./ChatSkills.ts")).pipe(
-      Effect.flatMap(({ preloaded, withSkills }) =>
-        Effect.map(SkillStore.use((skills) => preloaded(skills, flags, session.id)), (text) => withSkills(text, prompt)))
+      Effect.flatMap(({ preloadSkills, withSkills }) =>
+        Effect.map(SkillStore.use((skills) => preloadSkills(skills, flags, session.id)), (text) => withSkills(text, prompt)))
     )
-    const cwd = session.known === undefined ? undefined : yield* directoryOf(session.known)
-    return yield* Effect.tap(chosen, begin(settings.model.default ?? Offline.route.model)).pipe(
-      Effect.flatMap((prompt) => converse(flags, settings, view, { onEvent, onUsageAfter }, { cwd, id: session.id, prompt: schema === undefined ? prompt : schema.ask(prompt) })),
-      Effect.flatMap(({ ask, live, result }) => Effect.map(schema === undefined ? Effect.succeed(result) : fitted(schema, result, ask), (result) => ({ live, result }))),
+    const cwd = session.known === undefined ? undefined : yield* findSessionDirectory(session.known)
+    return yield* Effect.tap(chosen, beginView(settings.model.default ?? Offline.route.model)).pipe(
+      Effect.flatMap((prompt) => runTurn(flags, settings, view, { onEvent, onUsageAfter }, { cwd, id: session.id, prompt: schema === undefined ? prompt : schema.ask(prompt) })),
+      Effect.flatMap(({ ask, live, result }) => Effect.map(schema === undefined ? Effect.succeed(result) : requireFittingAnswer(schema, result, ask), (result) => ({ live, result }))),
       Effect.tap(({ live, result }) => {
         known.result = result
-        return linger(live, settings)
+        return waitForProcesses(live, settings)
       }),
-      Effect.tap(({ result }) => flags.outputLastMessage === undefined ? Effect.void : keep(flags.outputLastMessage, result.text)),
-      Effect.tap(({ live, result }) => reviewed(live, Effect.suspend(() => finish(Exit.succeed(result)))).pipe(Effect.provideService(Output, output))),
+      Effect.tap(({ result }) => flags.outputLastMessage === undefined ? Effect.void : writeAnswer(flags.outputLastMessage, result.text)),
+      Effect.tap(({ live, result }) => waitForReview(live, Effect.suspend(() => finishRun(Exit.succeed(result)))).pipe(Effect.provideService(Output, output))),
       Effect.map(({ result }) => result),
       Effect.scoped,
       Effect.provide(program.layer(settings, { ...flags, session: session.known?.id }))
     )
-  }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped, Effect.provide(isScripted ? Logger.layer([]) : logging(view)))
+  }).pipe(Effect.provide(Config.layerAll(Flags.toConfigOptions(flags))), Effect.scoped, Effect.provide(isScripted ? Logger.layer([]) : makeLogLayer(view)))
 
-  const tell = (given: View.RunSummary) =>
+  const reportEnding = (given: View.RunSummary) =>
     Effect.gen(function*() {
-      const ending = isScripted ? { ...given, exitCode: scriptedCode(given) } : given
+      const ending = isScripted ? { ...given, exitCode: toScriptCode(given) } : given
       known.told = ending
-      yield* begin(flags.model ?? "")
+      yield* beginView(flags.model ?? "")
       yield* view.end(ending)
       yield* reportUsage(ending)
       if (ending.error !== undefined) yield* output.err(ErrorLine.render(ending.error))
       return ending.exitCode
     })
 
-  const finish = (exit: Exit.Exit<RunResult, unknown>) =>
+  const finishRun = (exit: Exit.Exit<RunResult, unknown>) =>
     known.told === undefined
-      ? tell(endingOf(known.result === undefined ? exit : Exit.succeed(known.result), known, interruptCode()))
+      ? reportEnding(summariseEnding(known.result === undefined ? exit : Exit.succeed(known.result), known, interruptCode()))
       : Effect.as(reportUsage(known.told), known.told.exitCode)
 
   /** The ending of a run that the end of the process cut, told while there is still time for it. */
-  const last = (code: number): number => {
+  const endEarly = (code: number): number => {
     if (known.told !== undefined) {
       Effect.runSync(reportUsage(known.told))
       return code
     }
-    if (known.result !== undefined) return Effect.runSync(finish(Exit.succeed(known.result)))
+    if (known.result !== undefined) return Effect.runSync(finishRun(Exit.succeed(known.result)))
     const { cost, sessionId, usage } = known
-    const error = code > 128 ? interrupted(sessionId) : cutOff(sessionId)
+    const error = code > 128 ? describeInterruption(sessionId) : describeCutOff(sessionId)
     const exitCode = code === 0 ? failed : code
-    return Effect.runSync(tell({ exitCode, sessionId, text: "", usage, cost: Cost.spent(cost), error }))
+    return Effect.runSync(reportEnding({ exitCode, sessionId, text: "", usage, cost: Cost.toSpent(cost), error }))
   }
 
   const code = yield* Effect.scoped(Effect.andThen(
-    output.onExit(last),
-    Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), finish))
+    output.onExit(endEarly),
+    Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), finishRun))
   ))
-  return code === 0 ? undefined : yield* silent(code)
+  return code === 0 ? undefined : yield* makeSilentFailure(code)
 })

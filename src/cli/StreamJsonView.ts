@@ -7,7 +7,7 @@
  * the place of all deltas before it, and the `step_id` from which on it differs. A run that ended early names its `exit` (`partial_stream_recovery`, …) beside `exit_code` and `error`. A call that was refused before it could run has a `tool_use` without `input`. What the run cost stands beside
  * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. Each
  * fallback is a line of the type `fallback` (`from`, `to`, `reason`), and the `result` names the `model` and `provider` that
- * answered. What child agents do is told by lines of the type `subagent` (`start`, `progress`, `stop`), a file that a call changed by a
+ * answered. What child agents do is told by lines of the type `makeSubagentFact` (`start`, `progress`, `stop`), a file that a call changed by a
  * line `file_change`; the document has neither.
  *
  * Source: `hermes-product.md` §1.5.
@@ -19,7 +19,7 @@ import * as Redaction from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import * as Usage from "../domain/Usage.ts"
-import { streamedText } from "../host/StreamedText.ts"
+import { makeStreamedText } from "../host/StreamedText.ts"
 import type * as ProgramOutput from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import type { View } from "./View.ts"
@@ -30,29 +30,29 @@ const maxOutput = 5000
 /** A line without its time. */
 type Fact = { readonly type: string } & Readonly<Record<string, unknown>>
 
-const bounded = (output: string): string => TextCut.shortened(output, maxOutput)
+const cutOutput = (output: string): string => TextCut.shorten(output, maxOutput)
 
 /** A line about a child agent. */
-const subagent = (subtype: "start" | "progress" | "stop", { subagentId }: { readonly subagentId: string }): Fact => ({
+const makeSubagentFact = (subtype: "start" | "progress" | "stop", { subagentId }: { readonly subagentId: string }): Fact => ({
   type: "subagent",
   subtype,
   subagent_id: subagentId
 })
 
-const texts = (piece: string): ReadonlyArray<Fact> => piece === "" ? [] : [{ type: "text", text: piece }]
+const toTextFacts = (piece: string): ReadonlyArray<Fact> => piece === "" ? [] : [{ type: "text", text: piece }]
 
 export const make = ({ out }: ProgramOutput.Service): View => {
   let startedAt: number | undefined
-  let shown = streamedText(true)
+  let shown = makeStreamedText(true)
   const started = new Set<string>()
 
-  const factsOf = (event: RunEvent): ReadonlyArray<Fact> => {
+  const toFacts = (event: RunEvent): ReadonlyArray<Fact> => {
     switch (event._tag) {
       case "StepStarted":
         shown.step(event.step)
         return []
       case "TextDelta":
-        return texts(shown.delta(event.text))
+        return toTextFacts(shown.delta(event.text))
       case "TextReplaced": {
         const text = shown.replace(event.stepId, event.text)
         return text === undefined ? [] : [{ type: "text_replaced", step_id: event.stepId, text }]
@@ -68,7 +68,7 @@ export const make = ({ out }: ProgramOutput.Service): View => {
             type: "tool_result",
             name: event.name,
             tool_call_id: event.callId,
-            output: bounded(event.output),
+            output: cutOutput(event.output),
             duration_ms: Math.round(event.durationMillis),
             is_error: event.status !== "ok"
           }
@@ -88,16 +88,16 @@ export const make = ({ out }: ProgramOutput.Service): View => {
       case "RouteChanged":
         return [{ type: "fallback", from: event.from, to: event.to, reason: event.reason }]
       case "SubagentStarted":
-        return [{ ...subagent("start", event), session_id: event.sessionId, goal: event.goal }]
+        return [{ ...makeSubagentFact("start", event), session_id: event.sessionId, goal: event.goal }]
       case "SubagentProgress":
-        return [{ ...subagent("progress", event), text: event.text }]
+        return [{ ...makeSubagentFact("progress", event), text: event.text }]
       case "SubagentFinished":
         return [{
-          ...subagent("stop", event),
+          ...makeSubagentFact("stop", event),
           session_id: event.sessionId,
           status: event.status,
           tool_count: event.toolCount,
-          tokens: { input: Usage.promptTokens(event.usage), output: event.usage.outputTokens },
+          tokens: { input: Usage.countPromptTokens(event.usage), output: event.usage.outputTokens },
           duration_ms: Math.round(event.durationMillis)
         }]
       default:
@@ -105,24 +105,24 @@ export const make = ({ out }: ProgramOutput.Service): View => {
     }
   }
 
-  const write = (facts: ReadonlyArray<Fact>): Effect.Effect<void> =>
+  const writeFacts = (facts: ReadonlyArray<Fact>): Effect.Effect<void> =>
     facts.length === 0
       ? Effect.void
       : Effect.flatMap(Clock.currentTimeMillis, (timestamp) => {
         startedAt ??= timestamp
-        return out(facts.map(({ type, ...rest }) => `${SafeText.json({ type, timestamp, ...rest })}\n`).join(""))
+        return out(facts.map(({ type, ...rest }) => `${SafeText.toJson({ type, timestamp, ...rest })}\n`).join(""))
       })
 
   return {
     prepare: ({ live }) => {
-      shown = streamedText(live)
+      shown = makeStreamedText(live)
     },
-    begin: ({ model, sessionId }) => write([{ type: "system", subtype: "init", model, session_id: sessionId }]),
-    events: (events) => write(events.flatMap(factsOf)),
+    begin: ({ model, sessionId }) => writeFacts([{ type: "system", subtype: "init", model, session_id: sessionId }]),
+    events: (events) => writeFacts(events.flatMap(toFacts)),
     end: ({ cost, error, exit, exitCode, route, sessionId, text: final, usage }) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        const rest = texts(shown.rest(final))
-        return write([...rest, {
+        const rest = toTextFacts(shown.rest(final))
+        return writeFacts([...rest, {
           type: "result",
           session_id: sessionId,
           exit_code: exitCode,
@@ -132,7 +132,7 @@ export const make = ({ out }: ProgramOutput.Service): View => {
           tokens: {
             input: usage.inputTokens,
             output: usage.outputTokens,
-            total: Usage.totalTokens(usage),
+            total: Usage.countTotalTokens(usage),
             cache_read: usage.cacheReadTokens,
             cache_write: usage.cacheWriteTokens
           },

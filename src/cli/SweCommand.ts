@@ -9,37 +9,37 @@ import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
 import * as RunLimits from "./RunLimits.ts"
 
-const count = (name: string, description: string) => Flags.last(Flag.Int(name).pipe(Flag.withMetavar("N")), description)
+const makeCountFlag = (name: string, description: string) => Flags.takeLast(Flag.Int(name).pipe(Flag.withMetavar("N")), description)
 
 const tasks = {
-  promptsFile: Flags.text("prompts-file", "PATH", "Prompts, SWE-bench instances, or task folders"),
-  cwd: Flags.text("cwd", "DIRECTORY", "Directory of tasks that name none (empty)"),
-  workspace: Flags.last(Flag.Literals("workspace", ["clone", "copy"]), "Of a directory: its last commit, or as it is"),
-  repos: Flags.text("repos", "DIRECTORY", "Place of repositories named owner/name"),
-  env: Flags.last(Flag.Literals("env", ["local", "sandbox", "docker", "ssh"]), "Where commands run"),
-  image: Flags.text("image", "NAME", "Container image of tasks that name none"),
-  setup: Flags.text("setup", "COMMAND", "Runs before the agent and before the evaluation"),
-  evalCommand: Flags.text("eval-command", "COMMAND", "Evaluation of tasks that name none"),
-  evalTimeout: count("eval-timeout", "Seconds for a setup or an evaluation (600)"),
-  workers: count("workers", "Tasks at a time (4)"),
-  limit: count("limit", "Only the first N tasks"),
-  json: Flags.yes("json", "Print JSON")
+  promptsFile: Flags.makeText("prompts-file", "PATH", "Prompts, SWE-bench instances, or task folders"),
+  cwd: Flags.makeText("cwd", "DIRECTORY", "Directory of tasks that name none (empty)"),
+  workspace: Flags.takeLast(Flag.Literals("workspace", ["clone", "copy"]), "Of a directory: its last commit, or as it is"),
+  repos: Flags.makeText("repos", "DIRECTORY", "Place of repositories named owner/name"),
+  env: Flags.takeLast(Flag.Literals("env", ["local", "sandbox", "docker", "ssh"]), "Where commands run"),
+  image: Flags.makeText("image", "NAME", "Container image of tasks that name none"),
+  setup: Flags.makeText("setup", "COMMAND", "Runs before the agent and before the evaluation"),
+  evalCommand: Flags.makeText("eval-command", "COMMAND", "Evaluation of tasks that name none"),
+  evalTimeout: makeCountFlag("eval-timeout", "Seconds for a setup or an evaluation (600)"),
+  workers: makeCountFlag("workers", "Tasks at a time (4)"),
+  limit: makeCountFlag("limit", "Only the first N tasks"),
+  json: Flags.makeSwitch("json", "Print JSON")
 }
 
 const run = {
-  task: Flags.text("task", "TEXT", "One task"),
+  task: Flags.makeText("task", "TEXT", "One task"),
   ...tasks,
-  outputFile: Flags.text("output-file", "PATH", "Results; tasks that have one are left out"),
-  apiKey: Flags.text("api-key", "KEY", "Key of the model; better a variable: others see this"),
-  maxIterations: count("max-iterations", "Model calls of a task (15)"),
-  timeout: count("timeout", "Seconds for a command of the agent (60)"),
-  ...RunLimits.flags("task", "Seed of models, another one for each task"),
-  script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model")
+  outputFile: Flags.makeText("output-file", "PATH", "Results; tasks that have one are left out"),
+  apiKey: Flags.makeText("api-key", "KEY", "Key of the model; better a variable: others see this"),
+  maxIterations: makeCountFlag("max-iterations", "Model calls of a task (15)"),
+  timeout: makeCountFlag("timeout", "Seconds for a command of the agent (60)"),
+  ...RunLimits.makeFlags("task", "Seed of models, another one for each task"),
+  script: Flags.makeText("script", "PATH", "Answer from a scenario file instead of a model")
 }
 
 const evaluate = {
   ...tasks,
-  predictions: Flags.text("predictions", "PATH", "JSONL with instance_id and model_patch")
+  predictions: Flags.makeText("predictions", "PATH", "JSONL with instance_id and model_patch")
 }
 
 /** Flags of `hermes swe run`. */

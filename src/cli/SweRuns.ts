@@ -21,7 +21,7 @@ import * as Json from "../domain/Json.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { CommandEnvironment } from "../environment/CommandEnvironment.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import * as Dataset from "../runner/batch/Dataset.ts"
 import * as RowSeed from "../runner/batch/RowSeed.ts"
 import * as SweEvaluation from "../runner/swe/SweEvaluation.ts"
@@ -32,11 +32,11 @@ import * as TaskFolder from "../runner/swe/TaskFolder.ts"
 import * as TestReport from "../runner/swe/TestReport.ts"
 import * as WorkingCopy from "../runner/swe/WorkingCopy.ts"
 import { surroundings } from "./CommandSettings.ts"
-import { failed, InterruptCode, notDone, silent, usage } from "./Failure.ts"
+import { failed, InterruptCode, makeWorkFailure, makeSilentFailure, makeUsageFailure } from "./Failure.ts"
 import type { Program } from "./Program.ts"
 import { hermes } from "./Hermes.ts"
 import * as ProgressDisplay from "./ProgressDisplay.ts"
-import { line, note, Output, table, warn } from "./ProgramOutput.ts"
+import { printLine, printNote, Output, renderTable, printWarnings } from "./ProgramOutput.ts"
 import * as RunLimits from "./RunLimits.ts"
 import * as RunnerRuntime from "./RunnerRuntime.ts"
 import * as SafeText from "./render/SafeText.ts"
@@ -47,29 +47,29 @@ const defaultSeconds = 600
 /** Failures that are told one by one. */
 const shownFailures = 20
 
-const positive = (name: string, value: number | undefined) =>
-  value !== undefined && value < 1 ? usage(`--${name} ${value} is too small: pass 1 or more`) : Effect.void
+const checkPositive = (name: string, value: number | undefined) =>
+  value !== undefined && value < 1 ? makeUsageFailure(`--${name} ${value} is too small: pass 1 or more`) : Effect.void
 
 /** Settings that the flags of a command stand for. */
-const configured = ({ apiKey, env, image }: TaskFlags & { readonly apiKey?: string | undefined }): ReadonlyArray<Config.Flag> => [
+const toSettingsFlags = ({ apiKey, env, image }: TaskFlags & { readonly apiKey?: string | undefined }): ReadonlyArray<Config.Flag> => [
   { name: "--env", key: "terminal.backend", value: env },
   { name: "--image", key: "terminal.docker_image", value: image },
   { name: "--api-key", key: "model.api_key", value: apiKey }
 ]
 
-const defaultsOf = Effect.fnUntraced(function*(flags: TaskFlags, { terminal: { backend } }: Values) {
-  yield* Effect.all([positive("workers", flags.workers), positive("limit", flags.limit), positive("eval-timeout", flags.evalTimeout)])
+const readDefaults = Effect.fnUntraced(function*(flags: TaskFlags, { terminal: { backend } }: Values) {
+  yield* Effect.all([checkPositive("workers", flags.workers), checkPositive("limit", flags.limit), checkPositive("eval-timeout", flags.evalTimeout)])
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
-  const absolute = (path: string | undefined) => path === undefined ? undefined : paths.resolve(workingDirectory(), path)
-  for (const [name, path] of [["--cwd", absolute(flags.cwd)], ["--repos", absolute(flags.repos)]] as const) {
+  const toAbsolute = (path: string | undefined) => path === undefined ? undefined : paths.resolve(getWorkingDirectory(), path)
+  for (const [name, path] of [["--cwd", toAbsolute(flags.cwd)], ["--repos", toAbsolute(flags.repos)]] as const) {
     const isThere = path === undefined || (yield* Effect.orElseSucceed(Effect.map(fs.stat(path), ({ type }) => type === "Directory"), () => false))
-    if (!isThere) return yield* usage(`${name} ${path} is not a directory`)
+    if (!isThere) return yield* makeUsageFailure(`${name} ${path} is not a directory`)
   }
   return {
-    cwd: absolute(flags.cwd),
+    cwd: toAbsolute(flags.cwd),
     workspace: flags.workspace ?? "clone",
-    repositories: absolute(flags.repos),
+    repositories: toAbsolute(flags.repos),
     image: flags.image,
     inContainers: backend === "docker",
     setup: flags.setup,
@@ -82,52 +82,52 @@ const defaultsOf = Effect.fnUntraced(function*(flags: TaskFlags, { terminal: { b
 const mentionUncommitted = Effect.fnUntraced(function*({ source }: Pick<SweTask.SweTask, "source">) {
   if (source._tag !== "Commit" || source.commit !== "HEAD") return
   const isUncommitted = yield* Effect.orElseSucceed(WorkingCopy.hasUncommitted(source.repository), () => false)
-  if (isUncommitted) yield* note(`${source.repository} has changes that are not committed; the workspace is its last commit. Pass --workspace copy to include them.`)
+  if (isUncommitted) yield* printNote(`${source.repository} has changes that are not committed; the workspace is its last commit. Pass --workspace copy to include them.`)
 })
 
 /** The tasks of the flags; those that cannot be run are told. */
-const tasksOf = Effect.fnUntraced(function*(flags: TaskFlags & { readonly task?: string | undefined }, settings: Values) {
-  const defaults = yield* defaultsOf(flags, settings)
+const loadTasks = Effect.fnUntraced(function*(flags: TaskFlags & { readonly task?: string | undefined }, settings: Values) {
+  const defaults = yield* readDefaults(flags, settings)
   const { promptsFile, task } = flags
   if ((task === undefined) === (promptsFile === undefined)) {
-    if (task !== undefined) return yield* usage("pass --task or --prompts-file, not both")
-    return yield* usage(`name the tasks by --prompts-file PATH${"task" in flags ? ", or one by --task TEXT" : ""}`)
+    if (task !== undefined) return yield* makeUsageFailure("pass --task or --prompts-file, not both")
+    return yield* makeUsageFailure(`name the tasks by --prompts-file PATH${"task" in flags ? ", or one by --task TEXT" : ""}`)
   }
   if (task !== undefined) {
-    const one = yield* SweTask.ofText(task, defaults)
-    if (typeof one === "string") return yield* usage(one)
+    const one = yield* SweTask.fromText(task, defaults)
+    if (typeof one === "string") return yield* makeUsageFailure(one)
     yield* mentionUncommitted(one)
     return [one]
   }
   const path = promptsFile ?? ""
   const isFolder = yield* TaskFolder.isThere(path)
   const { problems, tasks } = yield* (isFolder ? TaskFolder.read(path, defaults) : SweTask.read(path, defaults)).pipe(
-    Effect.mapError(({ message }: Dataset.DatasetError) => usage(message))
+    Effect.mapError(({ message }: Dataset.DatasetError) => makeUsageFailure(message))
   )
-  yield* warn(problems.slice(0, shownFailures).map((problem) => SafeText.line(problem)))
-  if (problems.length > shownFailures) yield* warn([`${problems.length - shownFailures} further lines like these`])
-  if (tasks.length === 0) return yield* usage(`${path} has no task that can be run`)
+  yield* printWarnings(problems.slice(0, shownFailures).map((problem) => SafeText.toLine(problem)))
+  if (problems.length > shownFailures) yield* printWarnings([`${problems.length - shownFailures} further lines like these`])
+  if (tasks.length === 0) return yield* makeUsageFailure(`${path} has no task that can be run`)
   return tasks.slice(0, flags.limit)
 })
 
 type Needs = ChildProcessSpawner | Environment | FileSystem.FileSystem | Home | Path.Path | Program | Output
 
 /** The settings, with what tasks withhold hidden from commands. */
-const withheld = Effect.fnUntraced(function*(settings: Values, tasks: ReadonlyArray<SweTask.SweTask>, { promptsFile }: TaskFlags) {
+const hideWithheldFiles = Effect.fnUntraced(function*(settings: Values, tasks: ReadonlyArray<SweTask.SweTask>, { promptsFile }: TaskFlags) {
   const paths = yield* Path.Path
   const { sandbox } = settings.terminal
-  const instances = promptsFile === undefined ? [] : [paths.resolve(workingDirectory(), promptsFile)]
-  return { ...settings, terminal: { ...settings.terminal, sandbox: { ...sandbox, hide: [...sandbox.hide, ...instances, ...SweTask.withheldPaths(tasks)] } } }
+  const instances = promptsFile === undefined ? [] : [paths.resolve(getWorkingDirectory(), promptsFile)]
+  return { ...settings, terminal: { ...settings.terminal, sandbox: { ...sandbox, hide: [...sandbox.hide, ...instances, ...SweTask.listWithheldPaths(tasks)] } } }
 })
 
 /** Mentions commands that will be refused: nobody can be asked, and no wall stands around them. */
 const mentionRefusals = ({ approvals: { mode, unattendedMode, unknownCommands } }: Values, { isConfined, name }: SweRun.Runtime["environment"]) =>
   isConfined || mode === "off" || unattendedMode === "approve" || unknownCommands === "allow"
     ? Effect.void
-    : note(`Warning: commands run without a sandbox (${name}), so those that need an approval are refused. Pass --env sandbox or docker, or --yolo to allow them.`)
+    : printNote(`Warning: commands run without a sandbox (${name}), so those that need an approval are refused. Pass --env sandbox or docker, or --yolo to allow them.`)
 
 /** A runtime for each image, opened by the first task that needs it; all are closed with the scope. */
-const runtimes = Effect.fnUntraced(function*(settings: Values, { script, seed }: Pick<RunFlags, "script" | "seed">, database: string) {
+const makeRuntimes = Effect.fnUntraced(function*(settings: Values, { script, seed }: Pick<RunFlags, "script" | "seed">, database: string) {
   const context = yield* Effect.context<Needs>()
   const scope = yield* Effect.scope
   const opened = new Map<string, Effect.Effect<SweRun.Runtime, ConfigError>>()
@@ -135,8 +135,8 @@ const runtimes = Effect.fnUntraced(function*(settings: Values, { script, seed }:
   const mentionSeed = Effect.fnUntraced(function*({ router }: Effect.Success<ReturnType<typeof RunnerRuntime.open>>) {
     if (isSeedMentioned) return
     isSeedMentioned = true
-    const text = RowSeed.note(yield* router.primary, "it changes nothing")
-    if (text !== undefined) yield* note(`Note: ${text}`)
+    const text = RowSeed.describeIgnoredSeed(yield* router.primary, "it changes nothing")
+    if (text !== undefined) yield* printNote(`Note: ${text}`)
   })
   const openOnce = Effect.fnUntraced(function*(image: string) {
     const found = opened.get(image)
@@ -152,56 +152,56 @@ const runtimes = Effect.fnUntraced(function*(settings: Values, { script, seed }:
       if (build === undefined || backend !== "docker") return yield* openOnce(image ?? dockerImage)
       const ImageBuild = yield* Effect.promise(() => import("../environment/ImageBuild.ts"))
       const built = yield* ImageBuild.build(dockerBinary, build).pipe(Effect.provideContext(context))
-      const path = yield* ImageBuild.contentsOf(dockerBinary, built, build.workdir).pipe(Effect.provideContext(Context.omit(Scope.Scope)(context)))
+      const path = yield* ImageBuild.extractContents(dockerBinary, built, build.workdir).pipe(Effect.provideContext(Context.omit(Scope.Scope)(context)))
       return { ...yield* openOnce(built), source: { _tag: "Directory", path } } satisfies SweRun.Runtime
     })
   })
 })
 
-const shownSeconds = (seconds: number): string => `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
+const formatSeconds = (seconds: number): string => `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
 
-const shownCost = (usd: number | undefined): string => usd === undefined ? "" : `$${usd.toFixed(usd > 0 && usd < 0.01 ? 4 : 2)}`
+const formatCost = (usd: number | undefined): string => usd === undefined ? "" : `$${usd.toFixed(usd > 0 && usd < 0.01 ? 4 : 2)}`
 
-const shownStatus = (status: string | undefined): string => status === undefined ? "not evaluated" : status.replaceAll("_", " ")
+const formatStatus = (status: string | undefined): string => status === undefined ? "not evaluated" : status.replaceAll("_", " ")
 
-const ratio = ({ passed, total }: { readonly passed: number; readonly total: number }): string => total === 0 ? "" : `${passed}/${total}`
+const formatRatio = ({ passed, total }: { readonly passed: number; readonly total: number }): string => total === 0 ? "" : `${passed}/${total}`
 
 const maxName = 32
 
-const rowsTable = (rows: ReadonlyArray<SwePool.ScoredRow>): string =>
-  table([
+const renderRows = (rows: ReadonlyArray<SwePool.ScoredRow>): string =>
+  renderTable([
     ["TASK", "STATUS", "F2P", "P2P", "CALLS", "TIME", "COST"],
     ...rows.map(({ calls, costUsd, failToPass, id, passToPass, seconds, status }) => [
-      SafeText.line(id.length > maxName ? `${id.slice(0, maxName - 1)}…` : id), shownStatus(status), ratio(failToPass), ratio(passToPass), String(calls), shownSeconds(seconds), shownCost(costUsd)
+      SafeText.toLine(id.length > maxName ? `${id.slice(0, maxName - 1)}…` : id), formatStatus(status), formatRatio(failToPass), formatRatio(passToPass), String(calls), formatSeconds(seconds), formatCost(costUsd)
     ])
   ])
 
-const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
+const formatPercent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
 /** Tasks without a result by their status, in words. */
-const unresolvedText = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
+const describeUnresolved = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
   const counts = SwePool.withoutResult.flatMap((status) => {
     const count = rows.filter((row) => row.status === status).length
-    return count === 0 ? [] : [`${count} ${shownStatus(status)}`]
+    return count === 0 ? [] : [`${count} ${formatStatus(status)}`]
   })
   return counts.length === 0 ? "" : `; without a result and not resolved: ${counts.join(", ")}`
 }
 
 /** The score of all tasks, in a line. */
-const totalLine = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
-  const { counted, interval, passToPass, failToPass, resolved } = SwePool.totalsOf(rows)
+const formatTotals = (rows: ReadonlyArray<SwePool.ScoredRow>): string => {
+  const { counted, interval, passToPass, failToPass, resolved } = SwePool.sumTotals(rows)
   if (counted === 0) return `${rows.length} ${rows.length === 1 ? "task" : "tasks"} done, none evaluated: pass --eval-command`
-  const range = interval === undefined ? "" : `, 95 % ${percent(interval.low)} to ${percent(interval.high)} (Wilson)`
-  const tests = failToPass.total + passToPass.total === 0 ? "" : `tests passed: F2P ${ratio(failToPass) || "0/0"}, P2P ${ratio(passToPass) || "0/0"}`
-  return `${resolved} of ${counted} resolved: ${percent(resolved / counted)}${range}${unresolvedText(rows)}\n${tests}`.trimEnd()
+  const range = interval === undefined ? "" : `, 95 % ${formatPercent(interval.low)} to ${formatPercent(interval.high)} (Wilson)`
+  const tests = failToPass.total + passToPass.total === 0 ? "" : `tests passed: F2P ${formatRatio(failToPass) || "0/0"}, P2P ${formatRatio(passToPass) || "0/0"}`
+  return `${resolved} of ${counted} resolved: ${formatPercent(resolved / counted)}${range}${describeUnresolved(rows)}\n${tests}`.trimEnd()
 }
 
-const rowJson = ({ calls, costUsd, detail, failToPass, id, model, passToPass, patch, seconds, status }: SwePool.ScoredRow) => ({
+const toRowJson = ({ calls, costUsd, detail, failToPass, id, model, passToPass, patch, seconds, status }: SwePool.ScoredRow) => ({
   instance_id: id, status: status ?? null, fail_to_pass: failToPass, pass_to_pass: passToPass, model, api_calls: calls, seconds, cost_usd: costUsd ?? null, patch_bytes: new TextEncoder().encode(patch).length, detail
 })
 
-const totalsJson = (rows: ReadonlyArray<SwePool.ScoredRow>) => {
-  const { counted, evaluated, failToPass, interval, passToPass, resolved } = SwePool.totalsOf(rows)
+const toTotalsJson = (rows: ReadonlyArray<SwePool.ScoredRow>) => {
+  const { counted, evaluated, failToPass, interval, passToPass, resolved } = SwePool.sumTotals(rows)
   return {
     tasks: rows.length,
     evaluated,
@@ -215,35 +215,35 @@ const totalsJson = (rows: ReadonlyArray<SwePool.ScoredRow>) => {
 }
 
 /** Command that a run begins. */
-const commandsIn = (event: RunEvent): ReadonlyArray<string> =>
-  event._tag === "ToolStarted" && event.name === "terminal" ? [Json.string(Json.fields(event.params)["command"]) ?? ""] : []
+const listCommands = (event: RunEvent): ReadonlyArray<string> =>
+  event._tag === "ToolStarted" && event.name === "terminal" ? [Json.readString(Json.readFields(event.params)["command"]) ?? ""] : []
 
-const outputAt = Effect.fnUntraced(function*(path: string) {
+const resolveOutput = Effect.fnUntraced(function*(path: string) {
   const paths = yield* Path.Path
-  return SwePool.filesOf(paths.resolve(workingDirectory(), path.endsWith(".jsonl") ? path : `${path}.jsonl`))
+  return SwePool.nameFiles(paths.resolve(getWorkingDirectory(), path.endsWith(".jsonl") ? path : `${path}.jsonl`))
 })
 
 /** Runs tasks. */
 export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
-  yield* Effect.all([positive("max-iterations", flags.maxIterations), positive("timeout", flags.timeout)])
+  yield* Effect.all([checkPositive("max-iterations", flags.maxIterations), checkPositive("timeout", flags.timeout)])
   const { budget, limits, timeout } = yield* RunLimits.read(flags)
   const { seed } = flags
   const output = yield* Output
   yield* output.protect
   const interruptCode = yield* InterruptCode
-  const given = yield* RunnerRuntime.settingsOf([...configured(flags), { name: "--timeout", key: "terminal.timeout", value: flags.timeout ?? 60 }])
-  const tasks = yield* tasksOf(flags, given)
+  const given = yield* RunnerRuntime.loadSettings([...toSettingsFlags(flags), { name: "--timeout", key: "terminal.timeout", value: flags.timeout ?? 60 }])
+  const tasks = yield* loadTasks(flags, given)
   yield* RunnerRuntime.requireModel(given, flags)
-  const settings = yield* withheld(given, tasks, flags)
+  const settings = yield* hideWithheldFiles(given, tasks, flags)
   yield* WorkingCopy.removeAbandoned()
-  const files = yield* outputAt(flags.outputFile ?? defaultOutput)
+  const files = yield* resolveOutput(flags.outputFile ?? defaultOutput)
   yield* RunnerRuntime.hold(files.results)
-  const journal = yield* Effect.mapError(SwePool.journalOf(files), ({ message }) => usage(message))
-  yield* warn(journal.problems)
+  const journal = yield* Effect.mapError(SwePool.openJournal(files), ({ message }) => makeUsageFailure(message))
+  yield* printWarnings(journal.problems)
   const left = tasks.filter(({ digest, id }) => journal.entries.get(id)?.digest !== digest)
-  if (left.length < tasks.length) yield* note(`${tasks.length - left.length} of ${tasks.length} tasks have a result in ${files.results} and are left out`)
+  if (left.length < tasks.length) yield* printNote(`${tasks.length - left.length} of ${tasks.length} tasks have a result in ${files.results} and are left out`)
   const changed = left.filter(({ id }) => journal.entries.has(id)).length
-  if (changed > 0) yield* note(changed === 1 ? "Note: 1 task changed since its result, and is run again" : `Note: ${changed} tasks changed since their results, and are run again`)
+  if (changed > 0) yield* printNote(changed === 1 ? "Note: 1 task changed since its result, and is run again" : `Note: ${changed} tasks changed since their results, and are run again`)
   let ended = tasks.length - left.length
   const { verbose } = yield* hermes
   const shown = yield* ProgressDisplay.make("tasks")
@@ -255,71 +255,71 @@ export const run = Effect.fn("hermes swe run")(function*(flags: RunFlags) {
     settings: {
       maxIterations: flags.maxIterations ?? 15,
       budget,
-      seedOf: seed === undefined ? undefined : ({ id }) => RowSeed.of(seed, id),
+      seedOf: seed === undefined ? undefined : ({ id }) => RowSeed.computeSeed(seed, id),
       approvals: settings.approvals.unattendedMode,
       setupSeconds: flags.evalTimeout ?? defaultSeconds,
-      onEvent: verbose ? (task, events) => Effect.forEach(events.flatMap(commandsIn), (command) => shown.say(`${task.id}: ${TextCut.shortened(command, 200)}`), { discard: true }) : undefined
+      onEvent: verbose ? (task, events) => Effect.forEach(events.flatMap(listCommands), (command) => shown.say(`${task.id}: ${TextCut.shorten(command, 200)}`), { discard: true }) : undefined
     },
     limits,
     timeout,
-    onProgress: RunLimits.watched({ limits }, shown),
+    onProgress: RunLimits.watchProgress({ limits }, shown),
     onSolved: ({ evaluated, fields, task }, seconds) => {
       ended++
-      const calls = Json.word(fields["api_calls"])
-      return shown.say(`[${ended}/${tasks.length}] ${task.id}: ${shownStatus(evaluated?.status)}, ${calls} ${calls === "1" ? "call" : "calls"}, ${shownSeconds(seconds)}`)
+      const calls = Json.readWord(fields["api_calls"])
+      return shown.say(`[${ended}/${tasks.length}] ${task.id}: ${formatStatus(evaluated?.status)}, ${calls} ${calls === "1" ? "call" : "calls"}, ${formatSeconds(seconds)}`)
     }
   }).pipe(
-    Effect.provideService(SweRun.SweRuntime, yield* runtimes(settings, flags, files.sessions)),
-    Effect.mapError(({ message }) => notDone(message)),
+    Effect.provideService(SweRun.SweRuntime, yield* makeRuntimes(settings, flags, files.sessions)),
+    Effect.mapError(({ message }) => makeWorkFailure(message)),
     Effect.provide(shown.log),
     Effect.ensuring(shown.clear),
     Effect.onExit((exit) => Exit.hasInterrupts(exit) ? output.err(`interrupted: ${ended} of ${tasks.length} tasks have a result in ${files.results}; the same command goes on (exit code ${interruptCode()})\n`) : Effect.void)
   )
   const { failures, stopped } = summary
-  yield* warn(failures.slice(0, shownFailures).map(({ id, message }) => `task ${id} failed: ${SafeText.line(message)}`))
-  if (failures.length > shownFailures) yield* warn([`${failures.length - shownFailures} further tasks failed`])
-  if (flags.json) yield* line(SafeText.json({ ...totalsJson(rows), failed: failures, stopped: stopped ?? null, files, rows: rows.map(rowJson) }, 2))
-  else if (rows.length > 0) yield* line([rowsTable(rows), "", totalLine(rows), `results      ${files.results}`, `predictions  ${files.predictions}`].join("\n"))
-  if (stopped !== undefined) return yield* notDone(`stopped, no further task was begun: ${SafeText.line(stopped)}; the same command goes on`)
-  if (failures.length > 0) return yield* silent(failed)
+  yield* printWarnings(failures.slice(0, shownFailures).map(({ id, message }) => `task ${id} failed: ${SafeText.toLine(message)}`))
+  if (failures.length > shownFailures) yield* printWarnings([`${failures.length - shownFailures} further tasks failed`])
+  if (flags.json) yield* printLine(SafeText.toJson({ ...toTotalsJson(rows), failed: failures, stopped: stopped ?? null, files, rows: rows.map(toRowJson) }, 2))
+  else if (rows.length > 0) yield* printLine([renderRows(rows), "", formatTotals(rows), `results      ${files.results}`, `predictions  ${files.predictions}`].join("\n"))
+  if (stopped !== undefined) return yield* makeWorkFailure(`stopped, no further task was begun: ${SafeText.toLine(stopped)}; the same command goes on`)
+  if (failures.length > 0) return yield* makeSilentFailure(failed)
 }, Effect.scoped, Effect.provide(surroundings))
 
 /** Patches of a predictions file by the ids of their tasks. */
-const predictionsIn = Effect.fnUntraced(function*(path: string | undefined) {
-  if (path === undefined) return yield* usage("name the patches by --predictions PATH")
-  const { problems, rows } = yield* Effect.mapError(Dataset.read(path, { required: ["instance_id"], idField: "instance_id" }), ({ message }) => usage(message))
-  yield* warn(Dataset.linesOf(problems))
-  yield* warn(rows.flatMap(({ fields, file, line }) => fields["model_patch"] === undefined && fields["patch"] === undefined ? [`${file} line ${line}: "model_patch" is missing; its patch is empty`] : []))
-  return new Map(rows.map(({ fields, id }) => [id, { patch: Json.string(fields["model_patch"] ?? fields["patch"]) ?? "", model: Json.string(fields["model_name_or_path"]) ?? "" }]))
+const readPredictions = Effect.fnUntraced(function*(path: string | undefined) {
+  if (path === undefined) return yield* makeUsageFailure("name the patches by --predictions PATH")
+  const { problems, rows } = yield* Effect.mapError(Dataset.read(path, { required: ["instance_id"], idField: "instance_id" }), ({ message }) => makeUsageFailure(message))
+  yield* printWarnings(Dataset.renderProblems(problems))
+  yield* printWarnings(rows.flatMap(({ fields, file, line }) => fields["model_patch"] === undefined && fields["patch"] === undefined ? [`${file} line ${line}: "model_patch" is missing; its patch is empty`] : []))
+  return new Map(rows.map(({ fields, id }) => [id, { patch: Json.readString(fields["model_patch"] ?? fields["patch"]) ?? "", model: Json.readString(fields["model_name_or_path"]) ?? "" }]))
 })
 
 /** Evaluates patches. */
 export const evaluate = Effect.fn("hermes swe evaluate")(function*(flags: EvaluateFlags) {
   const output = yield* Output
-  const settings = yield* RunnerRuntime.settingsOf(configured(flags))
+  const settings = yield* RunnerRuntime.loadSettings(toSettingsFlags(flags))
   yield* WorkingCopy.removeAbandoned()
-  const tasks = yield* tasksOf(flags, settings)
-  const predictions = yield* predictionsIn(flags.predictions)
+  const tasks = yield* loadTasks(flags, settings)
+  const predictions = yield* readPredictions(flags.predictions)
   const unknown = Array.from(predictions.keys()).filter((id) => !tasks.some((task) => task.id === id))
-  yield* warn(unknown.map((id) => `${SafeText.line(id)} is no task of ${flags.promptsFile ?? ""} and is left out`))
+  yield* printWarnings(unknown.map((id) => `${SafeText.toLine(id)} is no task of ${flags.promptsFile ?? ""} and is left out`))
   const wanted = tasks.filter(({ id }) => predictions.has(id))
-  if (wanted.length === 0) return yield* usage("no prediction is for one of the tasks: check instance_id")
+  if (wanted.length === 0) return yield* makeUsageFailure("no prediction is for one of the tasks: check instance_id")
   const folder = wanted.find(({ check }) => check?.folder !== undefined)
-  if (folder !== undefined) return yield* usage(`task ${folder.id} is a folder, whose tests are about more than a patch: use \`hermes swe run\``)
+  if (folder !== undefined) return yield* makeUsageFailure(`task ${folder.id} is a folder, whose tests are about more than a patch: use \`hermes swe run\``)
   const environment = yield* RunnerRuntime.openEnvironment(settings)
   let ended = 0
   const scored = yield* Effect.forEach(wanted, Effect.fnUntraced(function*(task): Effect.fn.Return<SwePool.ScoredRow, never, WorkingCopy.Needs> {
     const { model, patch } = predictions.get(task.id) ?? { model: "", patch: "" }
-    const evaluated = task.check === undefined ? undefined : yield* Effect.provideService(SweEvaluation.ofPatch(task, task.check, patch), CommandEnvironment, environment)
+    const evaluated = task.check === undefined ? undefined : yield* Effect.provideService(SweEvaluation.evaluatePatch(task, task.check, patch), CommandEnvironment, environment)
     ended++
-    yield* output.err(`[${ended}/${wanted.length}] ${SafeText.line(task.id)}: ${shownStatus(evaluated?.status)}\n`)
-    const score = evaluated?.score ?? TestReport.unresolved({ failToPass: [], passToPass: [] })
+    yield* output.err(`[${ended}/${wanted.length}] ${SafeText.toLine(task.id)}: ${formatStatus(evaluated?.status)}\n`)
+    const score = evaluated?.score ?? TestReport.makeUnresolvedScore({ failToPass: [], passToPass: [] })
     const { failToPass, passToPass } = score
     return { id: task.id, model, patch, status: evaluated?.status, failToPass, passToPass, calls: 0, seconds: evaluated?.seconds ?? 0, costUsd: undefined, detail: evaluated?.detail ?? "" }
   }), { concurrency: flags.workers ?? 4 })
   const byId = new Map(scored.map((row) => [row.id, row]))
-  const rows = tasks.flatMap((task) => byId.get(task.id) ?? SwePool.unresolvedRow(task, "no_prediction", "no prediction was given") ?? [])
-  if (flags.json) return yield* line(SafeText.json({ ...totalsJson(rows), rows: rows.map(rowJson) }, 2))
-  yield* line([rowsTable(rows), "", totalLine(rows)].join("\n"))
+  const rows = tasks.flatMap((task) => byId.get(task.id) ?? SwePool.makeUnresolvedRow(task, "no_prediction", "no prediction was given") ?? [])
+  if (flags.json) return yield* printLine(SafeText.toJson({ ...toTotalsJson(rows), rows: rows.map(toRowJson) }, 2))
+  yield* printLine([renderRows(rows), "", formatTotals(rows)].join("\n"))
 }, Effect.scoped, Effect.provide(surroundings))
 

@@ -34,20 +34,20 @@ import * as SessionExport from "../session/SessionExport.ts"
 import * as Unread from "../session/Unread.ts"
 import { Outlives } from "../platform/ChildProcesses.ts"
 import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
-import { failed, type Failure, notDone, silent, unwritable, usage } from "./Failure.ts"
+import { failed, type Failure, makeWorkFailure, makeSilentFailure, toUnwritableFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as OutputFile from "./OutputFile.ts"
-import { line, note, Output, warn } from "./ProgramOutput.ts"
+import { printLine, printNote, Output, printWarnings } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
-import { forReading, opened } from "./SessionChoice.ts"
+import { forReading, withStoredSession } from "./SessionChoice.ts"
 
 const source = Argument.String("trace").pipe(
   Argument.withDescription("ATOF or ATIF file, or a session: id, id prefix, title, or latest (of this folder)")
 )
-const json = Flags.yes("json", "Print JSON")
+const json = Flags.makeSwitch("json", "Print JSON")
 
 /** A trace and what to call it. */
-interface Named {
+interface NamedTrace {
   readonly name: string
   readonly trace: Trace.Trace
   /** The session in which a stored one goes on. */
@@ -58,58 +58,58 @@ interface Named {
 const fileTemplate = "trajectory-{session_id}.json"
 
 /** Trajectory of a stored session, with its pictures in their places; entries that cannot be read are told, and the rest is used. */
-const ofSession = (reference: string, pictures: Pictures | undefined) =>
-  opened(reference, (session) =>
+const readSessionTrajectory = (reference: string, pictures: Pictures | undefined) =>
+  withStoredSession(reference, (session) =>
     Effect.gen(function*() {
       const runs = yield* StoredRuns.read(session)
-      const unread = yield* StoredRuns.unread(session.id, runs)
-      for (const notice of Unread.notices(unread, `the run record of ${session.id}`)) yield* Effect.logWarning(notice)
-      const trajectory = FromRuns.trajectory(runs, session.id, { pictures })
-      const next = yield* SessionChain.next(session)
+      const unread = yield* StoredRuns.countUnread(session.id, runs)
+      for (const notice of Unread.renderNotices(unread, `the run record of ${session.id}`)) yield* Effect.logWarning(notice)
+      const trajectory = FromRuns.buildTrajectory(runs, session.id, { pictures })
+      const next = yield* SessionChain.findNext(session)
       return {
         session,
         next: next?.id,
         trajectory: trajectory === undefined || next === undefined
           ? trajectory
-          : { ...trajectory, continued_trajectory_ref: AtifWriter.fileName(fileTemplate, next.id) }
+          : { ...trajectory, continued_trajectory_ref: AtifWriter.formatFileName(fileTemplate, next.id) }
       }
     }), forReading)
 
 /** The text of a file; undefined when there is none of that name. */
-const textOf = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string | undefined, Failure, FileSystem.FileSystem> {
+const readTextFile = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string | undefined, Failure, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(path).pipe(
     Effect.catchIf((error) => error.reason._tag === "NotFound", () => Effect.succeed(undefined)),
-    Effect.mapError((error) => usage(`cannot read ${path}: ${error.message}`))
+    Effect.mapError((error) => makeUsageFailure(`cannot read ${path}: ${error.message}`))
   )
 })
 
 /** Lines of a stream that cannot be read are told, and the rest is used. */
-const load = Effect.fn("TraceCommand.load")(function*(
+const loadTrace = Effect.fn("TraceCommand.load")(function*(
   reference: string,
   pictures?: Pictures
-): Effect.fn.Return<Named, Failure | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Output | Path.Path> {
-  const text = yield* textOf(reference)
+): Effect.fn.Return<NamedTrace, Failure | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Output | Path.Path> {
+  const text = yield* readTextFile(reference)
   if (text === undefined) {
-    const { next, session, trajectory } = yield* ofSession(reference, pictures)
+    const { next, session, trajectory } = yield* readSessionTrajectory(reference, pictures)
     if (trajectory === undefined) {
-      return yield* notDone(`session ${session.id} is empty: there is no trace`)
+      return yield* makeWorkFailure(`session ${session.id} is empty: there is no trace`)
     }
-    return { name: session.title ?? session.id, trace: Trace.ofTrajectory(trajectory), next }
+    return { name: session.title ?? session.id, trace: Trace.fromTrajectory(trajectory), next }
   }
-  const trace = Trace.read(text)
-  if (Result.isFailure(trace)) return yield* usage(`${reference}: ${trace.failure.message}`)
+  const trace = Trace.parse(text)
+  if (Result.isFailure(trace)) return yield* makeUsageFailure(`${reference}: ${trace.failure.message}`)
   if (trace.success._tag === "Events") {
-    yield* warn(trace.success.faults.map(({ message }) => `${reference}: ${message}`))
-  } else if (trace.success.notice !== undefined) yield* warn([`${reference}: ${trace.success.notice}`])
+    yield* printWarnings(trace.success.faults.map(({ message }) => `${reference}: ${message}`))
+  } else if (trace.success.notice !== undefined) yield* printWarnings([`${reference}: ${trace.success.notice}`])
   return { name: reference.split(/[/\\]/u).at(-1) ?? reference, trace: trace.success }
 })
 
 /** Trajectories of the sessions in which a stored one goes on, in order. */
-const following = Effect.fnUntraced(function*(first: string | undefined, pictures: Pictures) {
+const loadContinuations = Effect.fnUntraced(function*(first: string | undefined, pictures: Pictures) {
   const found: Array<Atif.Trajectory> = []
   for (let id = first; id !== undefined;) {
-    const { next, trajectory } = yield* ofSession(id, pictures)
+    const { next, trajectory } = yield* readSessionTrajectory(id, pictures)
     if (trajectory !== undefined) found.push(trajectory)
     id = next
   }
@@ -122,7 +122,7 @@ const patience = Duration.seconds(3)
 /** Of Linux, macOS and Windows. */
 const browsers = ["xdg-open", "open", "explorer.exe"]
 
-const opens = Effect.fnUntraced(function*(name: string, path: string) {
+const openWithProgram = Effect.fnUntraced(function*(name: string, path: string) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
   const program = yield* TrustedPrograms.find(name)
   const command = ChildProcess.make(program, [path], {
@@ -152,93 +152,93 @@ const opens = Effect.fnUntraced(function*(name: string, path: string) {
 export const open = Effect.fn("TraceCommand.open")(function*(path: string, programs: ReadonlyArray<string> = browsers) {
   for (const program of programs) {
     // A program that is not there is no failure of the command: the next one is tried.
-    if (yield* Effect.orElseSucceed(opens(program, path), () => false)) return true
+    if (yield* Effect.orElseSucceed(openWithProgram(program, path), () => false)) return true
   }
   return false
 })
 
 /** Writes the pictures that documents in a directory name. */
-const putPictures = Effect.fnUntraced(function*(directory: string, trajectories: ReadonlyArray<Atif.Trajectory>, found: ReadonlyMap<string, Uint8Array>) {
+const writePictures = Effect.fnUntraced(function*(directory: string, trajectories: ReadonlyArray<Atif.Trajectory>, found: ReadonlyMap<string, Uint8Array>) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  for (const name of new Set(trajectories.flatMap(AtifCheck.images))) {
+  for (const name of new Set(trajectories.flatMap(AtifCheck.listLocalImages))) {
     const bytes = found.get(name)
     if (bytes === undefined) continue
     const path = paths.join(directory, name)
-    yield* Effect.mapError(fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }), unwritable(path))
+    yield* Effect.mapError(fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }), toUnwritableFailure(path))
     yield* OutputFile.write(path, bytes)
   }
 })
 
 /** Every trajectory of a document with its children as documents of their own. */
-const unfolded = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
+const flattenTrajectory = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
   trajectory,
-  ...(trajectory.subagent_trajectories ?? []).flatMap(unfolded)
+  ...(trajectory.subagent_trajectories ?? []).flatMap(flattenTrajectory)
 ]
 
 /** Writes the trajectory of a trace. */
 const convert = Command.make("convert", {
   source,
-  session: Flags.text("session", "ID", "Only this session"),
-  output: Flags.text("output", "PATH", "Output file, or directory or .tar.gz file for several; default: stdout", "o"),
-  agentName: Flags.text("agent-name", "NAME", "Agent name, if the events have none")
+  session: Flags.makeText("session", "ID", "Only this session"),
+  output: Flags.makeText("output", "PATH", "Output file, or directory or .tar.gz file for several; default: stdout", "o"),
+  agentName: Flags.makeText("agent-name", "NAME", "Agent name, if the events have none")
 }, Effect.fn("hermes trace convert")(function*({ agentName, output, session, source }) {
-  const pictures = AtifWriter.pictures()
+  const pictures = AtifWriter.makePictureCollector()
   // Pictures stand beside a document: one on stdout has no place for them.
-  const { next, trace } = yield* load(source, output === undefined ? undefined : pictures.place)
-  const { faults, trajectories } = Trace.trajectories(trace, { agentName })
-  yield* warn(faults.map(({ message }) => `${source}: ${message}`))
+  const { next, trace } = yield* loadTrace(source, output === undefined ? undefined : pictures.place)
+  const { faults, trajectories } = Trace.toTrajectories(trace, { agentName })
+  yield* printWarnings(faults.map(({ message }) => `${source}: ${message}`))
   const wanted = session === undefined
     ? trajectories
-    : trajectories.flatMap(unfolded).filter(({ session_id: id, trajectory_id: other }) => id === session || other === session)
+    : trajectories.flatMap(flattenTrajectory).filter(({ session_id: id, trajectory_id: other }) => id === session || other === session)
   const [first, ...more] = wanted
   if (first === undefined) {
     const known = trajectories.map(({ session_id: id }) => id).join(", ")
     return yield* session === undefined
-      ? notDone(`${source} is empty: there is no trace`)
-      : usage(`${source}: no session ${session} in it: there is ${known}`)
+      ? makeWorkFailure(`${source} is empty: there is no trace`)
+      : makeUsageFailure(`${source}: no session ${session} in it: there is ${known}`)
   }
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
   const isDirectory = output !== undefined && (yield* Effect.orElseSucceed(Effect.map(fs.stat(output), ({ type }) => type === "Directory"), () => false))
   const isArchive = output !== undefined && !isDirectory && SessionExport.isArchive(output)
   if (more.length > 0 && !isDirectory && !isArchive) {
-    return yield* usage(
+    return yield* makeUsageFailure(
       new Set(wanted.map(({ session_id: id }) => id)).size === 1
         ? `${source} holds session ${first.session_id} in ${wanted.length} parts: name an existing directory by --output, or a .tar.gz file`
         : `${source} holds ${wanted.length} sessions: name one by --session, or an existing directory or a .tar.gz file by --output (${
           wanted.slice(0, 5).map(({ session_id: id }) => id).join(", ")}${wanted.length > 5 ? ", …" : ""})`
     )
   }
-  if (output === undefined) return yield* line(AtifWriter.render(first).trimEnd())
-  const rest = session === undefined && (isDirectory || isArchive) ? yield* following(next, pictures.place) : []
+  if (output === undefined) return yield* printLine(AtifWriter.render(first).trimEnd())
+  const rest = session === undefined && (isDirectory || isArchive) ? yield* loadContinuations(next, pictures.place) : []
   const all = [...wanted, ...rest]
-  const files = AtifWriter.segments(fileTemplate, all)
+  const files = AtifWriter.nameSegments(fileTemplate, all)
   if (isArchive) {
     const changedAt = yield* Clock.currentTimeMillis
     const contents = [
       ...files.map(({ name, trajectory }) => ({ name, content: AtifWriter.render(trajectory), changedAt })),
       ...Array.from(pictures.found, ([name, content]) => ({ name, content, changedAt }))
     ]
-    const bytes = yield* Stream.mkUint8Array(SessionExport.archive(Stream.fromIterable(contents)))
+    const bytes = yield* Stream.mkUint8Array(SessionExport.writeArchive(Stream.fromIterable(contents)))
     yield* OutputFile.write(output, bytes)
-    return yield* line(output)
+    return yield* printLine(output)
   }
-  yield* putPictures(isDirectory ? output : paths.dirname(output), all, pictures.found)
-  if (!isDirectory) return yield* Effect.andThen(OutputFile.write(output, AtifWriter.render(first)), line(output))
+  yield* writePictures(isDirectory ? output : paths.dirname(output), all, pictures.found)
+  if (!isDirectory) return yield* Effect.andThen(OutputFile.write(output, AtifWriter.render(first)), printLine(output))
   for (const { name, trajectory } of files) {
     const path = paths.join(output, name)
     yield* OutputFile.write(path, AtifWriter.render(trajectory))
-    yield* line(path)
+    yield* printLine(path)
   }
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Convert to an ATIF trajectory"))
 
-const absentImages = Effect.fnUntraced(function*(file: string, value: unknown) {
+const findAbsentImages = Effect.fnUntraced(function*(file: string, value: unknown) {
   const decoded = Atif.decode(value)
   if (Result.isFailure(decoded)) return []
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
-  const found = yield* Effect.forEach(AtifCheck.images(decoded.success), (image) =>
+  const found = yield* Effect.forEach(AtifCheck.listLocalImages(decoded.success), (image) =>
     Effect.map(
       Effect.orElseSucceed(fs.exists(paths.resolve(paths.dirname(file), image)), () => false),
       (isThere): ReadonlyArray<AtifCheck.Issue> => isThere ? [] : [{ severity: "error", path: image, message: "image not found" }]
@@ -246,16 +246,16 @@ const absentImages = Effect.fnUntraced(function*(file: string, value: unknown) {
   return found.flat()
 })
 
-const judged = Effect.fnUntraced(function*(file: string) {
-  const text = yield* textOf(file)
-  if (text === undefined) return yield* usage(`${file}: file not found`)
+const validateFile = Effect.fnUntraced(function*(file: string) {
+  const text = yield* readTextFile(file)
+  if (text === undefined) return yield* makeUsageFailure(`${file}: file not found`)
   const value = Option.getOrUndefined(Json.parse(text))
   const isEvent = typeof value === "object" && value !== null && "kind" in value
   const isDocument = value !== undefined ? !isEvent : text.trimStart().startsWith("{\n")
   if (!isDocument) return { file, format: "ATOF", issues: Atof.check(Atof.parse(text)) }
   const issues: ReadonlyArray<AtifCheck.Issue> = value === undefined
     ? [{ severity: "error", path: "", message: "not JSON; the file is incomplete or damaged" }]
-    : [...AtifCheck.check(value), ...(yield* absentImages(file, value))]
+    : [...AtifCheck.check(value), ...(yield* findAbsentImages(file, value))]
   return { file, format: "ATIF", issues }
 })
 
@@ -264,24 +264,24 @@ const validate = Command.make("validate", {
   files: Argument.String("file").pipe(Argument.withDescription("ATIF or ATOF files"), Argument.atLeast(1)),
   json
 }, Effect.fn("hermes trace validate")(function*({ files, json }) {
-  const all = yield* Effect.forEach(files, judged)
-  if (json) yield* line(SafeText.json(all.map((one) => ({ ...one, valid: AtifCheck.isSound(one.issues) })), 2))
+  const all = yield* Effect.forEach(files, validateFile)
+  if (json) yield* printLine(SafeText.toJson(all.map((one) => ({ ...one, valid: AtifCheck.isSound(one.issues) })), 2))
   else {
     for (const { file, format, issues } of all) {
-      for (const { message, path, severity } of issues) yield* line(`${file}: ${severity}: ${path === "" ? "" : `${path}: `}${message}`)
-      if (AtifCheck.isSound(issues)) yield* line(`${file}: valid ${format}`)
+      for (const { message, path, severity } of issues) yield* printLine(`${file}: ${severity}: ${path === "" ? "" : `${path}: `}${message}`)
+      if (AtifCheck.isSound(issues)) yield* printLine(`${file}: valid ${format}`)
     }
   }
-  if (!all.every(({ issues }) => AtifCheck.isSound(issues))) return yield* silent(failed)
+  if (!all.every(({ issues }) => AtifCheck.isSound(issues))) return yield* makeSilentFailure(failed)
 })).pipe(Command.withDescription("Validate files against their format"))
 
-const seconds = (millis: number): string => millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`
+const formatDuration = (millis: number): string => millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`
 
-const share = (title: string, shares: ReadonlyArray<TraceStats.Share>): ReadonlyArray<string> =>
+const renderShares = (title: string, shares: ReadonlyArray<TraceStats.Share>): ReadonlyArray<string> =>
   shares.map(({ count, failed, millis, name, tokens }, index) =>
-    `${(index === 0 ? title : "").padEnd(12)}${name}  ${count}${failed > 0 ? `, ${failed} failed` : ""}${millis > 0 ? `, ${seconds(millis)}` : ""}${tokens > 0 ? `, ${tokens} tokens` : ""}`)
+    `${(index === 0 ? title : "").padEnd(12)}${name}  ${count}${failed > 0 ? `, ${failed} failed` : ""}${millis > 0 ? `, ${formatDuration(millis)}` : ""}${tokens > 0 ? `, ${tokens} tokens` : ""}`)
 
-const statsText = (name: string, stats: TraceStats.Stats): string =>
+const renderStats = (name: string, stats: TraceStats.Stats): string =>
   [
     name,
     `agents      ${stats.agents}`,
@@ -291,43 +291,43 @@ const statsText = (name: string, stats: TraceStats.Stats): string =>
     ...(stats.approvals > 0 ? [`approvals   ${stats.approvals}`] : []),
     `tokens      ${stats.promptTokens} in (${stats.cachedTokens} cached), ${stats.completionTokens} out`,
     ...(stats.costUsd === undefined ? [] : [`cost        $${stats.costUsd.toFixed(4)}`]),
-    ...(stats.millis > 0 ? [`time        ${seconds(stats.millis)}`] : []),
-    ...share("models", stats.models),
-    ...share("tools", stats.tools)
+    ...(stats.millis > 0 ? [`time        ${formatDuration(stats.millis)}`] : []),
+    ...renderShares("models", stats.models),
+    ...renderShares("tools", stats.tools)
   ].join("\n")
 
 /** Prints what a trace amounts to. */
 const stats = Command.make("stats", { source, json }, Effect.fn("hermes trace stats")(function*({ json, source }) {
-  const { name, trace } = yield* load(source)
-  const found = TraceStats.of(Trace.rows(trace, Pool.make()))
-  yield* line(json ? SafeText.json(found, 2) : statsText(name, found))
+  const { name, trace } = yield* loadTrace(source)
+  const found = TraceStats.computeStats(Trace.buildRows(trace, Pool.make()))
+  yield* printLine(json ? SafeText.toJson(found, 2) : renderStats(name, found))
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Show calls, tokens, cost, time and errors"))
 
 /** Writes the page of one trace, or of the difference between two. */
 const view = Command.make("view", {
   source,
   other: Argument.optional(Argument.String("other").pipe(Argument.withDescription("Trace to compare with"))),
-  output: Flags.text("output", "PATH", "Output page; default: a temporary file", "o")
+  output: Flags.makeText("output", "PATH", "Output page; default: a temporary file", "o")
 }, Effect.fn("hermes trace view")(function*({ other, output, source }) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const runs = yield* Effect.forEach([source, ...Option.toArray(other)], (one) => load(one))
-  const page = yield* TraceView.page(runs)
+  const runs = yield* Effect.forEach([source, ...Option.toArray(other)], (one) => loadTrace(one))
+  const page = yield* TraceView.renderPage(runs)
   const path = output ?? paths.join(
     yield* Effect.mapError(fs.makeTempDirectory({ prefix: "hermes-trace-" }), (error) =>
-      notDone(`no temporary directory: ${error.message}: pass a file with --output`)),
+      makeWorkFailure(`no temporary directory: ${error.message}: pass a file with --output`)),
     "trace.html"
   )
   yield* OutputFile.write(path, page)
-  yield* line(paths.resolve(path))
+  yield* printLine(paths.resolve(path))
   if (output !== undefined) return
   const { terminal } = yield* Output
-  if (!terminal.input || !(yield* open(path))) yield* note(`Open it in a browser: file://${paths.resolve(path)}`)
+  if (!terminal.input || !(yield* open(path))) yield* printNote(`Open it in a browser: file://${paths.resolve(path)}`)
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Write a page that shows a trace, or compares two"))
 
 const serve = Command.make("serve", {
-  port: Flags.last(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port on 127.0.0.1; default: any that is free"),
-  write: Flags.yes("write", "Allow replays, scores and notes; default: read-only")
+  port: Flags.takeLast(Flag.Int("port").pipe(Flag.withMetavar("N")), "Port on 127.0.0.1; default: any that is free"),
+  write: Flags.makeSwitch("write", "Allow replays, scores and notes; default: read-only")
 }, (flags) => Effect.flatMap(Effect.promise(() => import("./TraceServe.ts")), ({ serve }) => serve(flags))).pipe(
   Command.withDescription("Serve the studio: all sessions in a browser of this machine, live, until Ctrl+C")
 )

@@ -19,15 +19,15 @@ import type { Replay, ReplayRun } from "../observability/studio/StudioWrites.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { SessionActivity } from "../session/SessionActivity.ts"
 import * as SessionStore from "../session/SessionStore.ts"
-import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
+import { InteractiveMode, makeUnattended } from "../tool/approval/InteractiveMode.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { EndSignal, notDone, usage } from "./Failure.ts"
+import { EndSignal, makeWorkFailure, makeUsageFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { line, Output } from "./ProgramOutput.ts"
+import { printLine, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
-import { directoryOf } from "../host/SessionMoves.ts"
+import { findSessionDirectory } from "../host/SessionMoves.ts"
 import { selectTools } from "./RunOptions.ts"
 import { version } from "../domain/Version.ts"
 
@@ -37,13 +37,13 @@ export interface ServeFlags {
   readonly write: boolean
 }
 
-const settingsFor = Effect.fnUntraced(function*(model: string | undefined) {
+const loadSettings = Effect.fnUntraced(function*(model: string | undefined) {
   const flags = yield* hermes
-  const { settings } = yield* Config.load(Flags.configOptions(model === undefined ? flags : { ...flags, model }))
+  const { settings } = yield* Config.load(Flags.toConfigOptions(model === undefined ? flags : { ...flags, model }))
   return settings
 })
 
-const run = Effect.fnUntraced(function*(
+const runReplay = Effect.fnUntraced(function*(
   { goesOn, prompt, session }: ReplayRun,
   settings: Values,
   started: Deferred.Deferred<void, Refusal>,
@@ -53,7 +53,7 @@ const run = Effect.fnUntraced(function*(
   const { listen } = yield* RunRecord
   yield* listen(() => void Effect.runForkWith(services)(heard))
   const tools = yield* selectTools(yield* hermes, settings)
-  const cwd = yield* directoryOf(session)
+  const cwd = yield* findSessionDirectory(session)
   return yield* Effect.provideService(
     Agent.run({
       prompt,
@@ -67,25 +67,25 @@ const run = Effect.fnUntraced(function*(
       onEvent: (events) => events.some(({ _tag }) => _tag === "RunStarted") ? Effect.asVoid(Deferred.succeed(started, undefined)) : Effect.void
     }),
     InteractiveMode,
-    unattended("studio replay", settings.approvals.unattendedMode)
+    makeUnattended("studio replay", settings.approvals.unattendedMode)
   )
 })
 
-const begun = (wanted: ReplayRun, started: Deferred.Deferred<void, Refusal>, heard: Effect.Effect<void>) =>
-  Effect.flatMap(Effect.all([Program, settingsFor(wanted.model)]), ([program, settings]) =>
-    Effect.provide(Effect.scoped(run(wanted, settings, started, heard)), program.layer(settings, {})))
+const startReplay = (wanted: ReplayRun, started: Deferred.Deferred<void, Refusal>, heard: Effect.Effect<void>) =>
+  Effect.flatMap(Effect.all([Program, loadSettings(wanted.model)]), ([program, settings]) =>
+    Effect.provide(Effect.scoped(runReplay(wanted, settings, started, heard)), program.layer(settings, {})))
 
 /** Runs sessions again in this process, as long as the scope lives; a run that cannot begin is refused with its reason. */
 const replays = Effect.gen(function*() {
   const scope = yield* Effect.scope
-  const services = yield* Effect.context<Effect.Services<ReturnType<typeof begun>>>()
-  const replay: Replay = Effect.fnUntraced(function*(wanted, heard) {
+  const services = yield* Effect.context<Effect.Services<ReturnType<typeof startReplay>>>()
+  const replaySession: Replay = Effect.fnUntraced(function*(wanted, heard) {
     const started = yield* Deferred.make<void, Refusal>()
-    yield* begun(wanted, started, heard).pipe(
+    yield* startReplay(wanted, started, heard).pipe(
       Effect.provide(services),
       Effect.onExit((exit) => {
         if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return Effect.void
-        const { line } = ErrorLine.ofCause(exit.cause)
+        const { line } = ErrorLine.fromCause(exit.cause)
         return Effect.flatMap(Deferred.fail(started, new Refusal({ status: 422, message: line })), (isFirst) =>
           isFirst ? Effect.void : Effect.logWarning(`replay ${wanted.session.id}: ${line}`))
       }),
@@ -93,15 +93,15 @@ const replays = Effect.gen(function*() {
     )
     yield* Deferred.await(started)
   })
-  return replay
+  return replaySession
 })
 
-const models = ({ fallbackModel, fallbackProviders, model }: Values): ReadonlyArray<string> =>
+const listModels = ({ fallbackModel, fallbackProviders, model }: Values): ReadonlyArray<string> =>
   Array.from(new Set([model.default, ...[...fallbackProviders, fallbackModel].map((route) => route?.model)].flatMap((name) => name ?? [])))
 
 /** Serves until a signal asks for the end. */
 export const serve = Effect.fn("hermes trace serve")(function*({ port = 0, write }: ServeFlags) {
-  if (port < 0 || port > 65_535) return yield* usage(`--port "${port}" is invalid: expected a number from 0 to 65535`)
+  if (port < 0 || port > 65_535) return yield* makeUsageFailure(`--port "${port}" is invalid: expected a number from 0 to 65535`)
   const { protect } = yield* Output
   yield* protect
   const home = yield* Home
@@ -114,10 +114,10 @@ export const serve = Effect.fn("hermes trace serve")(function*({ port = 0, write
     // A database that cannot be read is told before a browser is opened.
     if (yield* exists) yield* SessionActivity.use(({ sequence }) => sequence)
     const { url } = yield* Effect.mapError(
-      StudioServer.serve({ home: home.root, models: models(settings), version, port, exists, replay }),
-      (reason) => notDone(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
+      StudioServer.serve({ home: home.root, models: listModels(settings), version, port, exists, replay }),
+      (reason) => makeWorkFailure(`cannot listen on port ${port} (${reason}): choose another --port, or leave it out`)
     )
-    yield* line(`Studio: ${url}  (${write ? "replays, scores and notes are allowed" : "read-only; --write allows replays, scores and notes"}; Ctrl+C ends it)`)
+    yield* printLine(`Studio: ${url}  (${write ? "replays, scores and notes are allowed" : "read-only; --write allows replays, scores and notes"}; Ctrl+C ends it)`)
     yield* ended
   }).pipe(Effect.provide(SessionStore.layerSqlite({ path: home.database })))
 }, Effect.scoped, CommandSettings.provide)

@@ -10,16 +10,16 @@ import * as Path from "effect/Path"
 import type { AgentFile } from "../config/AgentFile.ts"
 import { Home } from "../config/Environment.ts"
 import * as FolderTrust from "../config/FolderTrust.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import * as EnvironmentCatalogue from "../runner/rollout/EnvironmentCatalogue.ts"
 import * as RolloutSettings from "../runner/rollout/RolloutSettings.ts"
 import * as TrainingService from "../runner/rollout/TrainingService.ts"
 import * as TrainingTools from "../runner/rollout/TrainingTools.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as CommandSettings from "./CommandSettings.ts"
-import { usage } from "./Failure.ts"
+import { makeUsageFailure } from "./Failure.ts"
 import { hermes } from "./Hermes.ts"
-import { note, Output } from "./ProgramOutput.ts"
+import { printNote, Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import type { ChatFlags } from "./RunOptions.ts"
 import * as RolloutRuns from "./RolloutRuns.ts"
@@ -33,11 +33,11 @@ interface TrainFlags {
 }
 
 /** The agent that trains, as an agent file would describe it. */
-const agentOf = (iterations: number): AgentFile => {
+const makeTrainerAgent = (iterations: number): AgentFile => {
   const { trainerPrompt, trainerTimeoutSeconds, trainerToolsets } = RolloutSettings
   const name = "hermes rl train"
   return {
-    file: { name, folder: workingDirectory(), text: Effect.succeed("") },
+    file: { name, folder: getWorkingDirectory(), text: Effect.succeed("") },
     name: "rl",
     description: undefined,
     systemPrompt: undefined,
@@ -54,11 +54,11 @@ const agentOf = (iterations: number): AgentFile => {
 }
 
 /** The default service: rollouts are recorded in the home directory. */
-const recorder = (script: string | undefined) =>
+const makeRecorder = (script: string | undefined) =>
   Effect.gen(function*() {
     const home = yield* Home
     const paths = yield* Path.Path
-    const settings = yield* RolloutRuns.settingsOf
+    const settings = yield* RolloutRuns.rolloutSettings
     const { safeMode } = yield* hermes
     const needs = yield* Effect.context<Effect.Services<ReturnType<typeof RolloutRuns.rollOut>> | FolderTrust.FolderTrust>()
     const rollOut: Parameters<typeof TrainingService.layerRecorder>[0]["rollOut"] = (config, directory, onGroup) =>
@@ -96,31 +96,31 @@ const withTools = (program: Program["Service"], service: Training): Program["Ser
 })
 
 /** Waits for the training runs that the agent left behind. */
-const finished = Effect.fnUntraced(function*(service: Training) {
+const waitForTrainingRuns = Effect.fnUntraced(function*(service: Training) {
   const running = (yield* service.runs).filter(({ status }) => status === "running")
   if (running.length === 0) return
-  yield* note(`${running.length === 1 ? "A training run goes" : `${running.length} training runs go`} on; Ctrl+C ends it`)
+  yield* printNote(`${running.length === 1 ? "A training run goes" : `${running.length} training runs go`} on; Ctrl+C ends it`)
   yield* Effect.sleep("5 seconds").pipe(
     Effect.andThen(service.runs),
     Effect.repeat({ until: (runs) => runs.every(({ status }) => status !== "running") })
   )
-  for (const { directory, run_id: id, status } of yield* service.runs) yield* note(`${id} ${status}: ${directory}`)
+  for (const { directory, run_id: id, status } of yield* service.runs) yield* printNote(`${id} ${status}: ${directory}`)
 })
 
 /** Has the agent work on a task, or in a conversation. */
 export const train = Effect.fn("hermes rl train")(function*({ interactive, maxIterations, script, task }: TrainFlags) {
   const query = Option.getOrUndefined(task)
   const { terminal } = yield* Output
-  if (maxIterations !== undefined && maxIterations < 1) return yield* usage("--max-iterations is a whole number, 1 or more")
-  if (interactive && query !== undefined) return yield* usage("--interactive begins a conversation: leave out the task")
+  if (maxIterations !== undefined && maxIterations < 1) return yield* makeUsageFailure("--max-iterations is a whole number, 1 or more")
+  if (interactive && query !== undefined) return yield* makeUsageFailure("--interactive begins a conversation: leave out the task")
   if (!interactive && (query === undefined || query.trim() === "")) {
-    return yield* usage("hermes rl train needs a task in quotes, or --interactive: hermes rl train 'Train on arithmetic and judge it'")
+    return yield* makeUsageFailure("hermes rl train needs a task in quotes, or --interactive: hermes rl train 'Train on arithmetic and judge it'")
   }
-  if (interactive && !terminal.input) return yield* usage("Not a terminal. Pass a task instead of --interactive.")
-  const service = yield* recorder(script)
+  if (interactive && !terminal.input) return yield* makeUsageFailure("Not a terminal. Pass a task instead of --interactive.")
+  const service = yield* makeRecorder(script)
   const missing = yield* service.missingKeys
-  if (missing.length > 0) return yield* usage(`${service.name} needs keys that are not set: ${missing.join(", ")}. Set them in the environment or in .env.`)
-  if (service.notice !== "") yield* note(`Note: ${service.notice}`)
+  if (missing.length > 0) return yield* makeUsageFailure(`${service.name} needs keys that are not set: ${missing.join(", ")}. Set them in the environment or in .env.`)
+  if (service.notice !== "") yield* printNote(`Note: ${service.notice}`)
   const program = withTools(yield* Program, service)
   const iterations = maxIterations ?? RolloutSettings.trainerIterations
   const flags: ChatFlags = {
@@ -144,11 +144,11 @@ export const train = Effect.fn("hermes rl train")(function*({ interactive, maxIt
     script,
     record: undefined,
     replay: undefined,
-    agentFile: agentOf(iterations)
+    agentFile: makeTrainerAgent(iterations)
   }
   const chat = query === undefined
     ? Effect.flatMap(Effect.promise(() => import("./InteractiveChat.ts")), ({ run }) => run(flags))
     : Effect.flatMap(Effect.promise(() => import("./SingleQuery.ts")), ({ run }) => run(flags, query))
   yield* Effect.provideService(chat, Program, program)
-  yield* finished(service)
+  yield* waitForTrainingRuns(service)
 }, Effect.scoped, Effect.provide(FolderTrust.layer), Effect.provide(CommandSettings.surroundings))

@@ -10,13 +10,13 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import { Home } from "../config/Environment.ts"
 import { FolderTrust, layer as trustLayer, type TrustedFolder } from "../config/FolderTrust.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
-import { unknownName } from "./Failure.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
+import { makeUnknownNameFailure } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line, table } from "./ProgramOutput.ts"
+import { printLine, renderTable } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-const json = Flags.yes("json", "Print JSON")
+const json = Flags.makeSwitch("json", "Print JSON")
 
 const folder = Argument.String("folder").pipe(
   Argument.withDescription("Folder; default: the current directory"),
@@ -26,31 +26,31 @@ const folder = Argument.String("folder").pipe(
 const trustStore = Layer.provide(trustLayer, Home.layer)
 
 /** The absolute path of the folder that was named. */
-const pathOf = (folder: string) => Effect.map(Path.Path, (paths) => paths.resolve(workingDirectory(), folder))
+const resolveFolder = (folder: string) => Effect.map(Path.Path, (paths) => paths.resolve(getWorkingDirectory(), folder))
 
-const row = ({ owner, path, trusted_at }: TrustedFolder): ReadonlyArray<string> =>
-  [path, owner === null ? "" : `owner ${owner}`, trusted_at.slice(0, 10)].map(SafeText.line)
+const toRow = ({ owner, path, trusted_at }: TrustedFolder): ReadonlyArray<string> =>
+  [path, owner === null ? "" : `owner ${owner}`, trusted_at.slice(0, 10)].map(SafeText.toLine)
 
 const listFolders = Effect.fn("hermes trust list")(function*({ json }: { readonly json: boolean }) {
   const trusted = yield* FolderTrust.use(({ list }) => list)
-  if (json) return yield* line(SafeText.json(trusted, 2))
-  yield* line(trusted.length === 0 ? "No trusted folders. Trust one with `hermes trust add`." : table(trusted.map(row)))
+  if (json) return yield* printLine(SafeText.toJson(trusted, 2))
+  yield* printLine(trusted.length === 0 ? "No trusted folders. Trust one with `hermes trust add`." : renderTable(trusted.map(toRow)))
 }, Effect.provide(trustStore))
 
 const list = Command.make("list", { json }, listFolders).pipe(Command.withAlias("ls"), Command.withDescription("List trusted folders"))
 
 const add = Command.make("add", { folder }, Effect.fn("hermes trust add")(function*({ folder }) {
-  const { path } = yield* FolderTrust.use(({ trust }) => Effect.flatMap(pathOf(folder), trust))
-  yield* line(`trusted ${SafeText.line(path)}`)
+  const { path } = yield* FolderTrust.use(({ trust }) => Effect.flatMap(resolveFolder(folder), trust))
+  yield* printLine(`trusted ${SafeText.toLine(path)}`)
 }, Effect.provide(trustStore))).pipe(
   Command.withDescription("Trust a folder: agent files, skills, plugins and middleware in it may have an effect")
 )
 
 const remove = Command.make("remove", { folder }, Effect.fn("hermes trust remove")(function*({ folder }) {
   const trust = yield* FolderTrust
-  const path = yield* pathOf(folder)
-  if (yield* trust.forget(path)) return yield* line(`no longer trusted: ${SafeText.line(path)}`)
-  return yield* unknownName("trusted folder", SafeText.line(path), { known: (yield* trust.list).map((one) => one.path), list: "hermes trust list" })
+  const path = yield* resolveFolder(folder)
+  if (yield* trust.forget(path)) return yield* printLine(`no longer trusted: ${SafeText.toLine(path)}`)
+  return yield* makeUnknownNameFailure("trusted folder", SafeText.toLine(path), { known: (yield* trust.list).map((one) => one.path), list: "hermes trust list" })
 }, Effect.provide(trustStore))).pipe(Command.withAlias("rm"), Command.withDescription("Forget a trusted folder"))
 
 /** Without a word behind it: the list. */

@@ -22,7 +22,7 @@ import * as SafeText from "./render/SafeText.ts"
 import type { RunSummary } from "./View.ts"
 
 /** Tokens and cost of some calls. */
-interface Spent {
+interface SpentTotals {
   usage: Usage.Usage
   cost: Cost.Total
 }
@@ -34,22 +34,22 @@ export interface Account {
   readonly report: (summary: RunSummary) => string
 }
 
-const none = (): Spent => ({ usage: Usage.zero, cost: Cost.nothing })
+const makeEmptySpent = (): SpentTotals => ({ usage: Usage.zero, cost: Cost.nothing })
 
-const plus = (spent: Spent, usage: Usage.Usage, cost: Cost.Spent): void => {
+const addSpending = (spent: SpentTotals, usage: Usage.Usage, cost: Cost.Spent): void => {
   spent.usage = Usage.add(spent.usage, usage)
-  spent.cost = Cost.plus(spent.cost, Cost.fromSpent(cost))
+  spent.cost = Cost.addCall(spent.cost, Cost.fromSpent(cost))
 }
 
-const counts = ({ cost, usage }: Spent) => {
-  const { source, status, usd } = Cost.spent(cost)
+const toCounts = ({ cost, usage }: SpentTotals) => {
+  const { source, status, usd } = Cost.toSpent(cost)
   return {
     input_tokens: usage.inputTokens,
     output_tokens: usage.outputTokens,
     cache_read_tokens: usage.cacheReadTokens,
     cache_write_tokens: usage.cacheWriteTokens,
     reasoning_tokens: usage.reasoningTokens,
-    total_tokens: Usage.totalTokens(usage),
+    total_tokens: Usage.countTotalTokens(usage),
     estimated_cost_usd: status === "unknown" && usd === 0 ? null : usd,
     cost_status: status,
     cost_source: source,
@@ -59,23 +59,23 @@ const counts = ({ cost, usage }: Spent) => {
 
 /** The account of a run that begins. */
 export const make = (): Account => {
-  const own = none()
-  const all = none()
-  const others = new Map<string, Spent>()
+  const own = makeEmptySpent()
+  const all = makeEmptySpent()
+  const others = new Map<string, SpentTotals>()
   return {
     add: (event) => {
       if (event._tag !== "UsageReported") return
-      plus(all, event.usage, event.cost)
-      if (event.origin === undefined) return plus(own, event.usage, event.cost)
-      const spent = others.get(event.origin) ?? none()
+      addSpending(all, event.usage, event.cost)
+      if (event.origin === undefined) return addSpending(own, event.usage, event.cost)
+      const spent = others.get(event.origin) ?? makeEmptySpent()
       others.set(event.origin, spent)
-      plus(spent, event.usage, event.cost)
+      addSpending(spent, event.usage, event.cost)
     },
     report: ({ error, exit, exitCode, route, sessionId, text }) => {
       const isInterrupted = exitCode > 128 || exit === "interrupted_by_user"
       const isCompleted = exitCode === 0
-      return `${SafeText.json({
-        ...counts(own),
+      return `${SafeText.toJson({
+        ...toCounts(own),
         model: route?.model ?? null,
         provider: route?.provider ?? null,
         session_id: sessionId,
@@ -86,8 +86,8 @@ export const make = (): Account => {
         failed: !isCompleted && !isInterrupted && exit === undefined,
         failure: error === undefined ? null : Redaction.redactText(error),
         service_tier: null,
-        auxiliary: Object.fromEntries(Array.from(others, ([name, spent]) => [name, counts(spent)])),
-        total_including_auxiliary: counts(all)
+        auxiliary: Object.fromEntries(Array.from(others, ([name, spent]) => [name, toCounts(spent)])),
+        total_including_auxiliary: toCounts(all)
       }, 2)}\n`
     }
   }

@@ -64,7 +64,7 @@ export interface View {
  * Into a pipe the answer goes as the model wrote it; on a terminal `display.final_response_markdown` says how it looks, and
  * a line tells what the run is at.
  */
-export const text = ({ streams }: ProgramOutput.Service, isRaw = !streams.answer.terminal): View => {
+export const makeTextView = ({ streams }: ProgramOutput.Service, isRaw = !streams.answer.terminal): View => {
   const { answer, aside } = streams
   const screen = Screen.make(streams)
   let printer: EventPrinter.Printer | undefined
@@ -88,7 +88,7 @@ export const text = ({ streams }: ProgramOutput.Service, isRaw = !streams.answer
     events: (events) => printer === undefined ? Effect.void : printer.events(events),
     end: () =>
       Effect.suspend(() => {
-        screen.live(Screen.nothing)
+        screen.live(Screen.renderNothing)
         const open = printer
         printer = undefined
         return open === undefined ? Effect.void : open.close
@@ -101,10 +101,10 @@ export const text = ({ streams }: ProgramOutput.Service, isRaw = !streams.answer
 }
 
 /** The same for screen readers (`--plain`): lines that follow each other, without colours, nothing drawn, Markdown without its marks. */
-export const plain = (output: ProgramOutput.Service): View => {
+export const makePlainView = (output: ProgramOutput.Service): View => {
   const { aside, answer, size } = output.streams
-  const linear = (sink: Screen.Sink): Screen.Sink => ({ write: sink.write, terminal: false, paint: Paint.plain })
-  const view = text({ ...output, streams: { aside: linear(aside), answer: linear(answer), size } }, !answer.terminal)
+  const toLinearSink = (sink: Screen.Sink): Screen.Sink => ({ write: sink.write, terminal: false, paint: Paint.plain })
+  const view = makeTextView({ ...output, streams: { aside: toLinearSink(aside), answer: toLinearSink(answer), size } }, !answer.terminal)
   return {
     ...view,
     prepare: ({ display, live }) =>
@@ -112,12 +112,12 @@ export const plain = (output: ProgramOutput.Service): View => {
   }
 }
 
-const said = (event: RunEvent): string | undefined => {
+const describeDelay = (event: RunEvent): string | undefined => {
   switch (event._tag) {
     case "Waiting":
-      return RunText.waiting(event)
+      return RunText.describeWait(event)
     case "Heartbeat":
-      return RunText.silent(event)
+      return RunText.describeSilence(event)
     case "Notice":
       return event.level === "warning" ? `! ${event.message}` : undefined
     default:
@@ -131,12 +131,12 @@ const said = (event: RunEvent): string | undefined => {
  * Delays of the answer are told on stderr, a line each: a wait and its reason, a warning, a model that has been silent for
  * half a minute. When all goes well nothing is.
  */
-export const quiet = ({ err, out }: ProgramOutput.Service): View => ({
+export const makeQuietView = ({ err, out }: ProgramOutput.Service): View => ({
   begin: () => Effect.void,
   prepare: () => undefined,
   events: (events) => {
-    const lines = events.map(said).filter((line) => line !== undefined)
-    return lines.length === 0 ? Effect.void : err(lines.map((line) => `${Redaction.redactText(SafeText.line(line))}\n`).join(""))
+    const lines = events.map(describeDelay).filter((line) => line !== undefined)
+    return lines.length === 0 ? Effect.void : err(lines.map((line) => `${Redaction.redactText(SafeText.toLine(line))}\n`).join(""))
   },
   end: ({ text }) => text === "" ? Effect.void : out(`${text}\n`)
 })

@@ -28,8 +28,8 @@
  * const cluster = Cluster.layerSqlite({ path: "cluster.db", concurrency: 4 }).pipe(Layer.provide(agent))
  *
  * const program = Effect.gen(function*() {
- *   yield* Cluster.submit(Cluster.turn({ id: "greeting", sessionId: "greeting", prompt: "Reply exactly hello" }))
- *   const outcomes = yield* Cluster.settled(["greeting"])
+ *   yield* Cluster.submit(Cluster.makeTurnRequest({ id: "greeting", sessionId: "greeting", prompt: "Reply exactly hello" }))
+ *   const outcomes = yield* Cluster.waitForOutcomes(["greeting"])
  *   return outcomes.get("greeting")?.status
  * })
  *
@@ -116,17 +116,17 @@ const layers = Effect.promise(() => import("./ClusterLayers.ts"))
 
 /** Durable runs of one process over the SQLite file at `path`, which goes on with what another one left when it was killed. */
 export const layerSqlite = (options: FileOptions): Layer.Layer<Cluster | Runner, ClusterError, Agent | SessionStore | RunRecord> =>
-  Layer.unwrap(Effect.map(layers, ({ sqlite }) => sqlite(options)))
+  Layer.unwrap(Effect.map(layers, ({ makeSqliteLayer }) => makeSqliteLayer(options)))
 
 /** A runner of a cluster over Postgres, as long as the scope lives. */
 export const layerRunner = (
   options: ServerOptions & RunnerOptions
 ): Layer.Layer<Cluster | Runner, ClusterError, Agent | SessionStore | RunRecord> =>
-  Layer.unwrap(Effect.map(layers, ({ runner }) => runner(options)))
+  Layer.unwrap(Effect.map(layers, ({ makeRunnerLayer }) => makeRunnerLayer(options)))
 
 /** A process that submits runs to a cluster over Postgres and does none of them. */
 export const layerClient = (options: ServerOptions): Layer.Layer<Cluster, ClusterError> =>
-  Layer.unwrap(Effect.map(layers, ({ client }) => client(options)))
+  Layer.unwrap(Effect.map(layers, ({ makeClientLayer }) => makeClientLayer(options)))
 
 /** A turn to be submitted: a prompt for the agent, in a session that goes on or begins. */
 export interface Turn {
@@ -150,7 +150,7 @@ export interface Turn {
 export const turnKind = "turn"
 
 /** The request of a turn. */
-export const turn = ({ agent, batch, cwd, id, maxIterations, prompt, retries = 3, sessionId, source = "cluster", systemPrompt }: Turn): Request => ({
+export const makeTurnRequest = ({ agent, batch, cwd, id, maxIterations, prompt, retries = 3, sessionId, source = "cluster", systemPrompt }: Turn): Request => ({
   id,
   batch: batch ?? `session ${sessionId}`,
   kind: turnKind,
@@ -164,7 +164,7 @@ export const submit = (request: Request): Effect.Effect<Outcome | undefined, Clu
   Cluster.use((cluster) => cluster.submit(request))
 
 /** Waits until these runs are over, and returns their outcomes. `told` gets each set of new ones. */
-export const settled = Effect.fnUntraced(function*(
+export const waitForOutcomes = Effect.fnUntraced(function*(
   ids: ReadonlyArray<string>,
   told: (outcomes: ReadonlyMap<string, Outcome>) => Effect.Effect<void> = () => Effect.void
 ): Effect.fn.Return<ReadonlyMap<string, Outcome>, ClusterError, Cluster> {

@@ -19,7 +19,7 @@ import * as PostgresLeases from "../platform/PostgresLeases.ts"
 import { ClusterError } from "./Cluster.ts"
 
 /** The table of what was submitted, the same in SQLite. Times are milliseconds since 1970. */
-export const runTables = (made: string): ReadonlyArray<string> => [
+export const buildRunTables = (made: string): ReadonlyArray<string> => [
   `CREATE TABLE runs (
     made ${made},
     id TEXT NOT NULL UNIQUE,
@@ -65,7 +65,7 @@ const steps: ReadonlyArray<ReadonlyArray<string>> = [[
     started_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     seen_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
   )`,
-  ...runTables("BIGINT GENERATED ALWAYS AS IDENTITY"),
+  ...buildRunTables("BIGINT GENERATED ALWAYS AS IDENTITY"),
   "CREATE TABLE shared (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, changed_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (kind, key))",
   `CREATE TABLE budgets (
     name TEXT PRIMARY KEY,
@@ -91,7 +91,7 @@ export const protocol = 2
 
 const migrating = 0x48654568
 
-const migrate = Effect.fnUntraced(function*(sql: PostgresClient.Client, schema: string, place: string) {
+const migrateTables = Effect.fnUntraced(function*(sql: PostgresClient.Client, schema: string, place: string) {
   const version = Effect.gen(function*() {
     const [there] = yield* sql<{ readonly is_there: boolean }>`
       SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = ${schema} AND tablename = 'cluster_version') AS is_there`
@@ -142,21 +142,21 @@ export const layer = (
   connections = 8
 ): Layer.Layer<ClusterDatabase | SqlClient.SqlClient, ClusterError> =>
   Layer.effectContext(Effect.gen(function*() {
-    const failed = (error: SqlError): ClusterError => new ClusterError({ message: PostgresFailure.describe(url, error), cause: error.reason.cause })
-    const sql = yield* Effect.mapError(PostgresClient.open({ url, connections }), failed)
-    const place = `Postgres at ${PostgresFailure.place(url)}`
-    yield* Effect.catchTag(migrate(sql, PostgresClient.schemaOf(url), place), "SqlError", (error) => Effect.fail(failed(error)))
+    const toClusterError = (error: SqlError): ClusterError => new ClusterError({ message: PostgresFailure.describe(url, error), cause: error.reason.cause })
+    const sql = yield* Effect.mapError(PostgresClient.open({ url, connections }), toClusterError)
+    const place = `Postgres at ${PostgresFailure.formatPlace(url)}`
+    yield* Effect.catchTag(migrateTables(sql, PostgresClient.readSchemaName(url), place), "SqlError", (error) => Effect.fail(toClusterError(error)))
     const lock = yield* PostgresLeases.holdProcess(sql)
     yield* lock.held
     const service: Service = {
       sql,
       lock,
       place,
-      schema: PostgresClient.schemaOf(url),
+      schema: PostgresClient.readSchemaName(url),
       run: <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
         Effect.mapError(sql.waiting(effect), (error): Exclude<E, SqlError> | ClusterError =>
           // The type does not know that every other failure is one of the others.
-          isSqlError(error) ? failed(error) : error as Exclude<E, SqlError>)
+          isSqlError(error) ? toClusterError(error) : error as Exclude<E, SqlError>)
     }
     return Context.make(ClusterDatabase, service).pipe(Context.add(SqlClient.SqlClient, sql))
   }))

@@ -18,38 +18,38 @@ import * as JobFile from "../tool/cron/JobFile.ts"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
 import type { ClusterError } from "./Cluster.ts"
 
-const failed = ({ message }: ClusterError): CronStoreError => new CronStoreError({ message })
+const toCronStoreError = ({ message }: ClusterError): CronStoreError => new CronStoreError({ message })
 
 /** The text of the jobs in the database. */
 const jobFile = Effect.gen(function*() {
   const { place, run, sql } = yield* ClusterDatabase
   const name = `the list of jobs in ${place}`
-  const contentOf = (rows: ReadonlyArray<{ readonly value: string }>) => {
+  const parseJobRows = (rows: ReadonlyArray<{ readonly value: string }>) => {
     const [row] = rows
-    return row === undefined || row.value === "" ? Result.succeed(JobFile.nothing) : JobFile.contentOf(name, row.value)
+    return row === undefined || row.value === "" ? Result.succeed(JobFile.nothing) : JobFile.parseContent(name, row.value)
   }
   const file: JobFile.JobFile = {
     read: Effect.flatMap(
-      Effect.mapError(run(sql<{ readonly value: string }>`SELECT value FROM shared WHERE kind = 'cron' AND key = 'jobs'`), failed),
-      (rows) => Effect.fromResult(contentOf(rows))
+      Effect.mapError(run(sql<{ readonly value: string }>`SELECT value FROM shared WHERE kind = 'cron' AND key = 'jobs'`), toCronStoreError),
+      (rows) => Effect.fromResult(parseJobRows(rows))
     ),
-    change: <A, E>(work: (content: JobFile.Content) => Effect.Effect<readonly [result: A, jobs: Parameters<typeof JobFile.textOf>[1] | undefined], E>) =>
+    change: <A, E>(work: (content: JobFile.Content) => Effect.Effect<readonly [result: A, jobs: Parameters<typeof JobFile.renderContent>[1] | undefined], E>) =>
       Effect.flatMap(
         Effect.mapError(
           run(sql.transaction(Effect.gen(function*() {
             yield* sql`INSERT INTO shared (kind, key, value) VALUES ('cron', 'jobs', '') ON CONFLICT DO NOTHING`
             const rows = yield* sql<{ readonly value: string }>`SELECT value FROM shared WHERE kind = 'cron' AND key = 'jobs' FOR UPDATE`
-            const content = contentOf(rows)
+            const content = parseJobRows(rows)
             if (Result.isFailure(content)) return Result.fail<CronStoreError | E>(content.failure)
             const worked = yield* Effect.result(work(content.success))
             if (Result.isFailure(worked)) return Result.fail<CronStoreError | E>(worked.failure)
             const [result, jobs] = worked.success
             if (jobs !== undefined) {
-              yield* sql`UPDATE shared SET value = ${JobFile.textOf(content.success, jobs)}, changed_at = clock_timestamp() WHERE kind = 'cron' AND key = 'jobs'`
+              yield* sql`UPDATE shared SET value = ${JobFile.renderContent(content.success, jobs)}, changed_at = clock_timestamp() WHERE kind = 'cron' AND key = 'jobs'`
             }
             return Result.succeed(result)
           }))),
-          failed
+          toCronStoreError
         ),
         Effect.fromResult
       )

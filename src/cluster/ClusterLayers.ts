@@ -28,7 +28,7 @@ import * as RunWorkflow from "./RunWorkflow.ts"
 const defaultConcurrency = 8
 
 /** Times of the cluster, short enough that a runner that died is missed within seconds. */
-const config = (address: Option.Option<RunnerAddress.RunnerAddress>): Partial<ShardingConfig.ShardingConfig["Service"]> => ({
+const buildShardingConfig = (address: Option.Option<RunnerAddress.RunnerAddress>): Partial<ShardingConfig.ShardingConfig["Service"]> => ({
   runnerAddress: address,
   shardLockRefreshInterval: Duration.seconds(5),
   shardLockExpiration: Duration.seconds(20),
@@ -48,10 +48,10 @@ const engineOf = ClusterWorkflowEngine.layer.pipe(
   Layer.provide([RunnerHealth.layerNoop, Digest.layerWebCrypto, Layer.succeed(References.MinimumLogLevel, "Fatal")])
 )
 
-const workerOf = (runner: string, { admit, concurrency = defaultConcurrency, handlers = {} }: Cluster.RunnerOptions, report: (running: number) => void) =>
+const makeWorkerLayer = (runner: string, { admit, concurrency = defaultConcurrency, handlers = {} }: Cluster.RunnerOptions, report: (running: number) => void) =>
   Layer.unwrap(Effect.map(DurableRun.turns, (turns) =>
     Layer.merge(RunWorkflow.layer, RunWorkflow.resumption).pipe(Layer.provideMerge(
-      RunWorkflow.worker({ runner, concurrency, report, admit, messages: turns.messages, handlers: { [Cluster.turnKind]: turns.handler, ...handlers } })
+      RunWorkflow.layerWorker({ runner, concurrency, report, admit, messages: turns.messages, handlers: { [Cluster.turnKind]: turns.handler, ...handlers } })
     ))))
 
 /** Wakes the reader of messages when something was submitted elsewhere. */
@@ -80,19 +80,19 @@ const served: Layer.Layer<Cluster.Cluster, never, Runs.Runs | WorkflowEngine.Wor
 }))
 
 /** Durable runs of one process over a SQLite file. */
-export const sqlite = (options: Cluster.FileOptions) => {
+export const makeSqliteLayer = (options: Cluster.FileOptions) => {
   const address = RunnerAddress.make("embedded", 1)
   const runner = Layer.effect(Cluster.Runner, Effect.map(RunWorkflow.Worker, ({ close, running }): Cluster.RunnerService => ({ name: address.host, drained: Effect.never, close, running })))
   return Layer.mergeAll(served, runner, ClusterRetention.layerSqlite(options.retentionDays ?? ClusterRetention.defaultDays, options.path)).pipe(
-    Layer.provide(workerOf(address.host, options, () => {})),
+    Layer.provide(makeWorkerLayer(address.host, options, () => {})),
     Layer.provide(engineOf),
-    Layer.provide([RunnerStorage.layerMemory, ShardingConfig.layer(config(Option.some(address)))]),
+    Layer.provide([RunnerStorage.layerMemory, ShardingConfig.layer(buildShardingConfig(Option.some(address)))]),
     Layer.provide(Runs.layerSqlite(options.path))
   )
 }
 
 /** A runner over a database that is open already, as long as the scope lives. */
-export const runnerOver = (options: Cluster.RunnerOptions) => {
+export const makeRunnerLayerOnDatabase = (options: Cluster.RunnerOptions) => {
   const runner = Layer.effect(Cluster.Runner, Effect.gen(function*() {
     const { address, drain, drained } = yield* Members.Membership
     const { close, running } = yield* RunWorkflow.Worker
@@ -100,10 +100,10 @@ export const runnerOver = (options: Cluster.RunnerOptions) => {
   }))
   const sharded = Layer.unwrap(Effect.map(Members.Membership, ({ address, report }) =>
     Layer.mergeAll(served, runner, woken, Members.removeDead, ClusterRetention.layerPostgres(options.retentionDays ?? ClusterRetention.defaultDays)).pipe(
-      Layer.provide(workerOf(address.host, options, report)),
+      Layer.provide(makeWorkerLayer(address.host, options, report)),
       Layer.provide(engineOf),
       Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
-      Layer.provide(ShardingConfig.layer(config(Option.some(address))))
+      Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.some(address))))
     )))
   return sharded.pipe(
     Layer.provide(Members.layer(options.concurrency ?? defaultConcurrency)),
@@ -112,17 +112,17 @@ export const runnerOver = (options: Cluster.RunnerOptions) => {
 }
 
 /** A runner of a cluster over Postgres, as long as the scope lives. */
-export const runner = (options: Cluster.ServerOptions & Cluster.RunnerOptions) =>
-  runnerOver(options).pipe(Layer.provide(databaseLayer(options.url)))
+export const makeRunnerLayer = (options: Cluster.ServerOptions & Cluster.RunnerOptions) =>
+  makeRunnerLayerOnDatabase(options).pipe(Layer.provide(databaseLayer(options.url)))
 
 /** A process that submits runs, over a database that is open already. */
 export const clientOver = served.pipe(
   Layer.provide(engineOf),
   Layer.provide(Layer.orDie(SqlRunnerStorage.layer)),
-  Layer.provide(ShardingConfig.layer(config(Option.none()))),
+  Layer.provide(ShardingConfig.layer(buildShardingConfig(Option.none()))),
   Layer.provide(Runs.layerPostgres),
   Layer.provide(Members.sameProtocol)
 )
 
 /** A process that submits runs to a cluster over Postgres. */
-export const client = (options: Cluster.ServerOptions) => clientOver.pipe(Layer.provide(databaseLayer(options.url)))
+export const makeClientLayer = (options: Cluster.ServerOptions) => clientOver.pipe(Layer.provide(databaseLayer(options.url)))

@@ -32,17 +32,17 @@ const decodePool = Schema.decodeUnknownOption(PoolRecord)
 const nothing: PoolRecord = { keys: {} }
 
 /** A failure of the database here costs a refusal by the provider, and no run. */
-const lenient = <A>(effect: Effect.Effect<A, ClusterError>, otherwise: A): Effect.Effect<A> =>
+const fallBackOnFailure = <A>(effect: Effect.Effect<A, ClusterError>, otherwise: A): Effect.Effect<A> =>
   Effect.catch(effect, ({ message }) => Effect.as(Effect.logDebug(message), otherwise))
 
 /** A pool with its times by another clock, which is ahead by so many milliseconds. What is over has no time. */
-const moved = ({ keys, ...record }: PoolRecord, now: number, ahead: number): PoolRecord => ({
+const shiftRecordTimes = ({ keys, ...record }: PoolRecord, now: number, ahead: number): PoolRecord => ({
   ...record,
   keys: Record.map(keys, (mark) => ({ ...mark, until: mark.until <= now ? 0 : mark.until + ahead }))
 })
 
 /** Both records of a pool: the longer rest of a key stands. */
-const together = (kept: PoolRecord, added: PoolRecord): PoolRecord => ({
+const mergePoolRecords = (kept: PoolRecord, added: PoolRecord): PoolRecord => ({
   ...kept,
   ...added,
   keys: Record.union(kept.keys, added.keys, (one, other) => ({ ...(one.until > other.until ? one : other), used: Math.max(one.used, other.used) }))
@@ -62,8 +62,8 @@ interface PoolListener {
   readonly read: Effect.Effect<void>
 }
 
-const poolsOf = ({ run, sql }: ClusterDatabase["Service"], tell: (news: News) => void, listeners: Set<PoolListener>): PoolStore => {
-  const read = Effect.fnUntraced(function*(pool: string, lock: Fragment) {
+const makePoolStore = ({ run, sql }: ClusterDatabase["Service"], tell: (news: News) => void, listeners: Set<PoolListener>): PoolStore => {
+  const readPoolRow = Effect.fnUntraced(function*(pool: string, lock: Fragment) {
     const [row] = yield* sql<{ readonly value: string; readonly now: number }>`
       SELECT value, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS DOUBLE PRECISION) AS now FROM shared
       WHERE kind = 'pool' AND key = ${pool} ${lock}`
@@ -72,16 +72,16 @@ const poolsOf = ({ run, sql }: ClusterDatabase["Service"], tell: (news: News) =>
     return { record, now, server: row?.now ?? now }
   })
   const load: PoolStore["load"] = (pool) =>
-    lenient(Effect.map(run(read(pool, sql``)), ({ now, record, server }) => moved(record, server, now - server)), nothing)
+    fallBackOnFailure(Effect.map(run(readPoolRow(pool, sql``)), ({ now, record, server }) => shiftRecordTimes(record, server, now - server)), nothing)
   return {
     load,
     save: (pool, record) =>
-      lenient(
+      fallBackOnFailure(
         Effect.map(
           run(sql.transaction(Effect.gen(function*() {
             yield* sql`INSERT INTO shared (kind, key, value) VALUES ('pool', ${pool}, ${JSON.stringify(nothing)}) ON CONFLICT DO NOTHING`
-            const kept = yield* read(pool, sql`FOR UPDATE`)
-            const value = JSON.stringify(together(kept.record, moved(record, kept.now, kept.server - kept.now)))
+            const kept = yield* readPoolRow(pool, sql`FOR UPDATE`)
+            const value = JSON.stringify(mergePoolRecords(kept.record, shiftRecordTimes(record, kept.now, kept.server - kept.now)))
             yield* sql`UPDATE shared SET value = ${value}, changed_at = clock_timestamp() WHERE kind = 'pool' AND key = ${pool}`
           }))),
           () => tell({ pool })
@@ -100,9 +100,9 @@ const poolsOf = ({ run, sql }: ClusterDatabase["Service"], tell: (news: News) =>
   }
 }
 
-const guardOf = ({ run, sql }: ClusterDatabase["Service"]): RateGuard => ({
+const makeRateGuard = ({ run, sql }: ClusterDatabase["Service"]): RateGuard => ({
   closedFor: (key) =>
-    lenient(
+    fallBackOnFailure(
       Effect.map(
         run(sql<{ readonly millis: number }>`
           SELECT CAST(extract(epoch FROM changed_at + make_interval(secs => CAST(value AS DOUBLE PRECISION) / 1000) - clock_timestamp()) * 1000 AS DOUBLE PRECISION)
@@ -112,10 +112,10 @@ const guardOf = ({ run, sql }: ClusterDatabase["Service"]): RateGuard => ({
       undefined
     ),
   close: (key, millis) =>
-    lenient(Effect.asVoid(run(sql`
+    fallBackOnFailure(Effect.asVoid(run(sql`
       INSERT INTO shared (kind, key, value) VALUES ('guard', ${key}, ${String(millis)})
       ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, changed_at = clock_timestamp()`)), undefined),
-  open: (key) => lenient(Effect.asVoid(run(sql`DELETE FROM shared WHERE kind = 'guard' AND key = ${key}`)), undefined)
+  open: (key) => fallBackOnFailure(Effect.asVoid(run(sql`DELETE FROM shared WHERE kind = 'guard' AND key = ${key}`)), undefined)
 })
 
 /** The marks of keys of a cluster. */
@@ -124,7 +124,7 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(Sh
   const { lock, schema, sql } = database
   const channel = `hermes_rates_${schema}`.slice(0, 60)
   const told = yield* Queue.sliding<News>(1_000)
-  const tell = (news: News) => void Queue.offerUnsafe(told, news)
+  const queueNews = (news: News) => void Queue.offerUnsafe(told, news)
   const pools = new Set<PoolListener>()
   const refused = new Set<Refusal>()
   yield* Effect.flatMap(Queue.take(told), (news) => sql.notify(channel, JSON.stringify(news))).pipe(
@@ -132,10 +132,10 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(Sh
     Effect.forever,
     Effect.forkScoped
   )
-  const read = (which: (listener: PoolListener) => boolean) => Effect.forEach(Array.from(pools).filter(which), (listener) => listener.read, { discard: true })
-  const hear = (news: News | undefined): Effect.Effect<void> => {
+  const rereadPools = (which: (listener: PoolListener) => boolean) => Effect.forEach(Array.from(pools).filter(which), (listener) => listener.read, { discard: true })
+  const handleNews = (news: News | undefined): Effect.Effect<void> => {
     if (news === undefined) return Effect.void
-    if ("pool" in news) return read(({ pool }) => pool === news.pool)
+    if ("pool" in news) return rereadPools(({ pool }) => pool === news.pool)
     return Effect.sync(() => {
       if (news.from !== lock.number) for (const heard of refused) heard(news.key, news.closedFor)
     })
@@ -143,8 +143,8 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(Sh
   yield* Effect.scoped(Effect.flatMap(sql.listen(channel), (payloads) =>
     // The table has the news of the time in which nobody listened.
     Effect.andThen(
-      read(() => true),
-      Effect.forever(Effect.flatMap(Queue.take(payloads), (payload) => hear(Option.getOrUndefined(decodeNews(payload)))))
+      rereadPools(() => true),
+      Effect.forever(Effect.flatMap(Queue.take(payloads), (payload) => handleNews(Option.getOrUndefined(decodeNews(payload)))))
     ))).pipe(
       Effect.catchCause((cause) => Effect.logDebug("the listener for marks begins again", cause)),
       Effect.andThen(Effect.sleep("1 second")),
@@ -152,14 +152,14 @@ export const layer: Layer.Layer<never, never, ClusterDatabase> = Layer.effect(Sh
       Effect.forkScoped
     )
   const marks: Marks = {
-    pools: poolsOf(database, tell, pools),
-    guard: guardOf(database),
+    pools: makePoolStore(database, queueNews, pools),
+    guard: makeRateGuard(database),
     refusals: {
       join: (heard) =>
         Effect.map(Effect.acquireRelease(Effect.sync(() => refused.add(heard)), () => Effect.sync(() => refused.delete(heard))), (): Refusal =>
           (key, closedFor) => {
             for (const other of refused) if (other !== heard) other(key, closedFor)
-            tell({ from: lock.number, key, closedFor })
+            queueNews({ from: lock.number, key, closedFor })
           })
     }
   }
@@ -197,7 +197,7 @@ export const used = Effect.gen(function*() {
 })
 
 /** Counts the model calls of this process into the budget of the cluster. */
-export const budget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, never, ClusterDatabase | RunRecord> =>
+export const layerBudget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, never, ClusterDatabase | RunRecord> =>
   Layer.effect(ClusterBudget, Effect.gen(function*() {
     const { run, sql } = yield* ClusterDatabase
     const record = yield* RunRecord
@@ -207,7 +207,7 @@ export const budget = (limits: BudgetLimits): Layer.Layer<ClusterBudget, never, 
       for (const { event } of entries) {
         if (event._tag !== "AttemptEnded") continue
         pending = {
-          tokens: pending.tokens + (event.usage === undefined ? 0 : Usage.totalTokens(event.usage)),
+          tokens: pending.tokens + (event.usage === undefined ? 0 : Usage.countTotalTokens(event.usage)),
           dollars: pending.dollars + (event.cost?.usd ?? 0)
         }
       }

@@ -19,7 +19,7 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { ClusterDatabase } from "./ClusterDatabase.ts"
 import { type RunsPlace, runSqlite } from "./Runs.ts"
-import { executionOf } from "./RunWorkflow.ts"
+import { computeExecutionId } from "./RunWorkflow.ts"
 
 /** Days that a run is kept after its end. */
 export const defaultDays = 30
@@ -35,7 +35,7 @@ const pruneRuns = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, run: Run
       SELECT id FROM runs WHERE state = 'done' AND ended_at < ${before} ORDER BY ended_at LIMIT ${partSize}`)
     if (rows.length === 0) return removed
     const ids = rows.map(({ id }) => id)
-    const executions = yield* Effect.forEach(ids, executionOf)
+    const executions = yield* Effect.forEach(ids, computeExecutionId)
     yield* run(sql.withTransaction(Effect.gen(function*() {
       yield* sql`DELETE FROM cluster_replies WHERE request_id IN (SELECT id FROM cluster_messages WHERE ${sql.in("entity_id", executions)})`
       yield* sql`DELETE FROM cluster_messages WHERE ${sql.in("entity_id", executions)}`
@@ -45,7 +45,7 @@ const pruneRuns = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, run: Run
   }
 })
 
-const cutoff = (days: number) => Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
+const computeCutoff = (days: number) => Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
 
 /** Removes what is over for so many days, unless another runner did it within the hour; returns the count of runs, or undefined. */
 export const sweep = Effect.fnUntraced(function*(days: number) {
@@ -55,7 +55,7 @@ export const sweep = Effect.fnUntraced(function*(days: number) {
     ON CONFLICT (kind, key) DO UPDATE SET changed_at = clock_timestamp()
       WHERE shared.changed_at < clock_timestamp() - make_interval(secs => ${Duration.toSeconds(every)}) RETURNING key`)
   if (claimed.length === 0) return undefined
-  const before = yield* cutoff(days)
+  const before = yield* computeCutoff(days)
   const removed = yield* pruneRuns(sql, run, before)
   const passed = sql`to_timestamp(CAST(${before} AS DOUBLE PRECISION) / 1000)`
   // One that waits names an agent that nobody may have asked for since.
@@ -69,7 +69,7 @@ export const sweep = Effect.fnUntraced(function*(days: number) {
   return removed
 })
 
-const repeated = <E extends { readonly message: string }, R>(work: Effect.Effect<number | undefined, E, R>) =>
+const makeSweepLayer = <E extends { readonly message: string }, R>(work: Effect.Effect<number | undefined, E, R>) =>
   Layer.effectDiscard(Effect.forkScoped(work.pipe(
     Effect.flatMap((removed) => removed === undefined || removed === 0 ? Effect.void : Effect.logDebug(`${removed} runs that are over were removed from the cluster`)),
     Effect.catch(({ message }) => Effect.logWarning(`Retention of the cluster: ${message}`)),
@@ -78,10 +78,10 @@ const repeated = <E extends { readonly message: string }, R>(work: Effect.Effect
   )))
 
 /** Removes what is over, as long as the scope lives. */
-export const layerPostgres = (days: number): Layer.Layer<never, never, ClusterDatabase> => repeated(sweep(days))
+export const layerPostgres = (days: number): Layer.Layer<never, never, ClusterDatabase> => makeSweepLayer(sweep(days))
 
 /** The same for the file of one process at `path`. */
 export const layerSqlite = (days: number, path: string): Layer.Layer<never, never, SqlClient.SqlClient> =>
-  repeated(Effect.gen(function*() {
-    return yield* pruneRuns(yield* SqlClient.SqlClient, runSqlite(path), yield* cutoff(days))
+  makeSweepLayer(Effect.gen(function*() {
+    return yield* pruneRuns(yield* SqlClient.SqlClient, runSqlite(path), yield* computeCutoff(days))
   }))

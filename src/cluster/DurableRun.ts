@@ -40,13 +40,13 @@ export interface Input extends Omit<RunOptions, "sessionId" | "goesOn" | "openCa
 }
 
 /** Result of a run, as far as it has to be known by others. */
-export type Finished = Pick<RunResult, "exit" | "text" | "usage" | "cost"> & { readonly sessionId: string }
+export type FinishedRun = Pick<RunResult, "exit" | "text" | "usage" | "cost"> & { readonly sessionId: string }
 
 /** Text for an answer that was cut by the limit of its output when the process died. */
 const goOn = "Go on exactly where your last answer was cut off."
 
 /** The state of a session's last run, by its store. */
-const stateOf = Effect.fnUntraced(function*({ firstPosition, sessionId }: Pick<Input, "firstPosition" | "sessionId">) {
+const readRunState = Effect.fnUntraced(function*({ firstPosition, sessionId }: Pick<Input, "firstPosition" | "sessionId">) {
   const store = yield* SessionStore
   const id = yield* store.newest(SessionId.make(sessionId))
   const session = Option.getOrUndefined(yield* store.get(id))
@@ -55,32 +55,32 @@ const stateOf = Effect.fnUntraced(function*({ firstPosition, sessionId }: Pick<I
   const seen = { sessionId: id, messages: messages.length }
   if (session === undefined || (id === sessionId && messages.length <= firstPosition)) return { _tag: "New", seen } as const
   const last = messages.at(-1)
-  if (last === undefined || last.role !== "assistant" || Conversation.openCalls(messages).length > 0) return { _tag: "Open", seen } as const
+  if (last === undefined || last.role !== "assistant" || Conversation.listOpenCalls(messages).length > 0) return { _tag: "Open", seen } as const
   const record = yield* RunRecord
   const entries = yield* Stream.runCollect(record.read({ sessionId: id, kinds: ["RunStarted", "AttemptEnded", "RunEnded"] }))
   const began = entries.findLastIndex(({ event }) => event._tag === "RunStarted")
   const events = entries.slice(began).map(({ event }) => event)
   for (const event of events) {
     if (event._tag !== "RunEnded" || event.exit === "failed" || event.exit === "interrupted") continue
-    return { _tag: "Ended", finished: { sessionId: id, exit: event.exit, text: event.text ?? Conversation.text(last), usage: event.usage, cost: event.cost } } as const
+    return { _tag: "Ended", finished: { sessionId: id, exit: event.exit, text: event.text ?? Conversation.readText(last), usage: event.usage, cost: event.cost } } as const
   }
   const answered = events.findLast((event) => event._tag === "AttemptEnded")
   const reason = answered?._tag === "AttemptEnded" ? answered.finishReason : undefined
   if (reason === "length" || reason === "pause") return { _tag: "Cut", seen } as const
-  const finished: Finished = { sessionId: id, exit: "text_response", text: Conversation.text(last), usage: session.usage, cost: session.cost }
+  const finished: FinishedRun = { sessionId: id, exit: "text_response", text: Conversation.readText(last), usage: session.usage, cost: session.cost }
   return { _tag: "Ended", finished } as const
 })
 
 /** Runs the agent to the end of a run, whatever was done of it before. */
 export const run = Effect.fnUntraced(function*(
   { firstPosition, isFirst = false, ...given }: Input
-): Effect.fn.Return<Finished, AgentError, Agent | SessionStore | RunRecord> {
+): Effect.fn.Return<FinishedRun, AgentError, Agent | SessionStore | RunRecord> {
   const agent = yield* Agent
   // Interrupted, it goes on elsewhere.
   const input = { ...given, onInterrupt: "leave" as const }
   const runOnce = Effect.fnUntraced(function*(hasWaited: boolean) {
     const { sessionId } = input
-    const state = isFirst && !hasWaited ? { _tag: "New" as const, seen: undefined } : yield* stateOf({ firstPosition, sessionId })
+    const state = isFirst && !hasWaited ? { _tag: "New" as const, seen: undefined } : yield* readRunState({ firstPosition, sessionId })
     switch (state._tag) {
       case "New":
         return yield* agent.run({ ...input, expectedSession: state.seen })
@@ -109,29 +109,29 @@ const decodeTurn = Schema.decodeUnknownEffect(Schema.fromJsonString(TurnInput))
 /** Failures that another attempt does not change. */
 const lasting: ReadonlySet<string> = new Set(["InvalidInput", "ConfigError", "SessionNotFound"])
 
-const failed = (error: { readonly _tag: string; readonly message: string }): Outcome => ({
+const toFailedOutcome = (error: { readonly _tag: string; readonly message: string }): Outcome => ({
   status: "failed",
   message: error.message.split("\n", 1)[0] ?? error._tag,
   isPassing: !lasting.has(error._tag)
 })
 
 /** An agent for a turn. */
-export interface Opened {
+export interface OpenedAgent {
   readonly services: Context.Context<Agent | SessionStore | RunRecord>
   /** Tools of the turn; the agent's when absent. */
   readonly tools?: RunOptions["tools"]
 }
 
 /** Opens the agent with a digest, or the runner's own, for the time of a turn. */
-export type Open = (agent: string | undefined) => Effect.Effect<Opened, { readonly _tag: string; readonly message: string }, Scope.Scope>
+export type AgentOpener = (agent: string | undefined) => Effect.Effect<OpenedAgent, { readonly _tag: string; readonly message: string }, Scope.Scope>
 
 /** The handler of turns. */
-export const turnHandler = (open: Open): Handler => ({ firstPosition, input, sessionId, starts }: Work) =>
+export const makeTurnHandler = (open: AgentOpener): Handler => ({ firstPosition, input, sessionId, starts }: Work) =>
   decodeTurn(input).pipe(
     Effect.flatMap(({ agent, ...options }) =>
       Effect.flatMap(open(agent), ({ services, tools }) => Effect.provideContext(run({ ...options, tools, sessionId, firstPosition, isFirst: starts === 1 }), services))),
     Effect.map((finished): Outcome => ({ status: "finished", output: JSON.stringify(finished) })),
-    Effect.catch((error) => Effect.succeed(failed(error))),
+    Effect.catch((error) => Effect.succeed(toFailedOutcome(error))),
     Effect.scoped
   )
 
@@ -139,9 +139,9 @@ export const turnHandler = (open: Open): Handler => ({ firstPosition, input, ses
 export const turns = Effect.gen(function*() {
   const services = yield* Effect.context<Agent | SessionStore | RunRecord>()
   const store = Context.get(services, SessionStore)
-  const handler = turnHandler((agent) =>
+  const handler = makeTurnHandler((agent) =>
     agent === undefined ? Effect.succeed({ services }) : Effect.fail({ _tag: "InvalidInput", message: "this runner takes no agents of submissions: leave out agent" }))
-  const messages = (sessionId: string) =>
+  const countMessages = (sessionId: string) =>
     Effect.map(store.get(SessionId.make(sessionId)), Option.match({ onNone: () => 0, onSome: ({ messageCount }) => messageCount }))
-  return { handler, messages }
+  return { handler, messages: countMessages }
 })

@@ -15,7 +15,7 @@ import * as Layer from "effect/Layer"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
 import { RunnerStorage } from "effect/cluster/RunnerStorage"
 import * as Version from "../domain/Version.ts"
-import { currentProcess } from "../platform/ProcessIdentity.ts"
+import { getCurrentProcess } from "../platform/ProcessIdentity.ts"
 import * as PostgresLeases from "../platform/PostgresLeases.ts"
 import { ClusterDatabase, protocol } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
@@ -64,7 +64,7 @@ export const list = Effect.gen(function*() {
 })
 
 /** Asks runners to leave: all of them, or those whose address or host begins with `which`. Returns how many. */
-export const askToDrain = Effect.fnUntraced(function*(which: string | undefined) {
+export const requestDrain = Effect.fnUntraced(function*(which: string | undefined) {
   const { run, sql } = yield* ClusterDatabase
   const rows = yield* run(sql`
     UPDATE members SET is_draining = TRUE
@@ -74,19 +74,19 @@ export const askToDrain = Effect.fnUntraced(function*(which: string | undefined)
 
 const joining = 0x48654569
 
-interface Others {
+interface OtherRunners {
   readonly version: string
   readonly protocol: number
   readonly count: number
 }
 
 /** Living runners of another protocol that are not about to leave. */
-const othersIn = (database: ClusterDatabase["Service"]) =>
-  database.sql<Others>`
+const findOtherRunners = (database: ClusterDatabase["Service"]) =>
+  database.sql<OtherRunners>`
     SELECT version, protocol, count(*) AS count FROM members
     WHERE protocol <> ${protocol} AND NOT is_draining AND ${isAliveIn(database)} GROUP BY version, protocol ORDER BY version`
 
-const refuseOthers = Effect.fnUntraced(function*({ place }: ClusterDatabase["Service"], [other]: ReadonlyArray<Others>, remedy: string) {
+const refuseOthers = Effect.fnUntraced(function*({ place }: ClusterDatabase["Service"], [other]: ReadonlyArray<OtherRunners>, remedy: string) {
   if (other === undefined) return
   return yield* new ClusterError({
     message: `${place} has ${other.count} ${other.count === 1 ? "runner" : "runners"} of version ${other.version} (protocol ${other.protocol}), ` +
@@ -94,14 +94,14 @@ const refuseOthers = Effect.fnUntraced(function*({ place }: ClusterDatabase["Ser
   })
 })
 
-const join = Effect.fnUntraced(function*(address: string, concurrency: number) {
+const joinCluster = Effect.fnUntraced(function*(address: string, concurrency: number) {
   const database = yield* ClusterDatabase
   const { lock, run, sql } = database
-  const { pid } = currentProcess()
+  const { pid } = getCurrentProcess()
   const others = yield* run(sql.transaction(Effect.gen(function*() {
     yield* sql`SELECT pg_advisory_xact_lock(${joining})`
     yield* sql`DELETE FROM members WHERE NOT ${isAliveIn(database)}`
-    const found = yield* othersIn(database)
+    const found = yield* findOtherRunners(database)
     if (found.length > 0) return found
     yield* sql`
       INSERT INTO members (address, process, host, pid, version, protocol, concurrency)
@@ -114,7 +114,7 @@ const join = Effect.fnUntraced(function*(address: string, concurrency: number) {
 /** Fails where the runners at work are of another protocol than this process, which submits to them. */
 export const sameProtocol: Layer.Layer<never, ClusterError, ClusterDatabase> = Layer.effectDiscard(Effect.gen(function*() {
   const database = yield* ClusterDatabase
-  yield* refuseOthers(database, yield* database.run(othersIn(database)), "submit with the version of the runners")
+  yield* refuseOthers(database, yield* database.run(findOtherRunners(database)), "submit with the version of the runners")
 }))
 
 /** Joins the cluster, and leaves it with the scope. The shards of runners that are gone are taken from them. */
@@ -123,8 +123,8 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
     const database = yield* ClusterDatabase
     const { lock, run, sql } = database
     // Names no place in the network: runners talk through the database alone.
-    const address = RunnerAddress.make(`${PostgresLeases.hostOfProcess()}-${currentProcess().pid}-${lock.number.toString(36)}`, 1)
-    yield* join(address.host, concurrency)
+    const address = RunnerAddress.make(`${PostgresLeases.hostOfProcess()}-${getCurrentProcess().pid}-${lock.number.toString(36)}`, 1)
+    yield* joinCluster(address.host, concurrency)
     yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(sql`DELETE FROM members WHERE address = ${address.host}`, "2 seconds")))
     const asked = yield* Deferred.make<void>()
     let running = 0
@@ -136,7 +136,7 @@ export const layer = (concurrency: number): Layer.Layer<Membership, ClusterError
         WHERE address = ${address.host} RETURNING is_draining`)
       // The others took it for dead while it did not reach the server.
       if (own === undefined) {
-        return yield* Effect.catch(join(address.host, concurrency), ({ message }) => Effect.andThen(Effect.logWarning(message), Effect.asVoid(Deferred.succeed(asked, undefined))))
+        return yield* Effect.catch(joinCluster(address.host, concurrency), ({ message }) => Effect.andThen(Effect.logWarning(message), Effect.asVoid(Deferred.succeed(asked, undefined))))
       }
       if (own.is_draining) yield* Deferred.succeed(asked, undefined)
     }).pipe(Effect.provideService(ClusterDatabase, database))

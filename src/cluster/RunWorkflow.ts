@@ -35,7 +35,7 @@ export const RunWorkflow = Workflow.make("hermes/Run", {
 })
 
 /** Name of the execution of a run. */
-export const executionOf = (id: string): Effect.Effect<string> =>
+export const computeExecutionId = (id: string): Effect.Effect<string> =>
   // It depends on the id alone.
   RunWorkflow.executionId({ id, batch: "", kind: "", sessionId: "", input: "", retries: 0 })
 
@@ -80,10 +80,10 @@ export interface WorkerOptions {
 /** Ends of runners in a row at the same point of a run, after which it is taken for what ends them. */
 const mostStalls = 10
 
-const failed = (message: string, isPassing: boolean): Outcome => ({ status: "failed", message: Redaction.redactText(message), isPassing })
+const makeFailedOutcome = (message: string, isPassing: boolean): Outcome => ({ status: "failed", message: Redaction.redactText(message), isPassing })
 
 /** Makes the worker of a runner. */
-export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs | Sharding> =>
+export const layerWorker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs | Sharding> =>
   Layer.effect(Worker, Effect.gen(function*() {
     const runs = yield* Runs
     const sharding = yield* Sharding
@@ -92,18 +92,18 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs 
     const attempts = new Set<string>()
     let running = 0
     let isClosed = false
-    const count = (change: number) => Effect.sync(() => options.report(running += change))
+    const changeRunningCount = (change: number) => Effect.sync(() => options.report(running += change))
 
-    const begun = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Outcome, { readonly message: string }> {
+    const beginAttempt = Effect.fnUntraced(function*(request: Request): Effect.fn.Return<Outcome, { readonly message: string }> {
       const { id, kind, sessionId } = request
       const handler = options.handlers[kind]
-      if (handler === undefined) return failed(`this version has no handler of kind "${kind}"`, false)
+      if (handler === undefined) return makeFailedOutcome(`this version has no handler of kind "${kind}"`, false)
       const refused = yield* options.admit?.(request) ?? Effect.succeed(undefined)
-      if (refused !== undefined) return failed(refused, false)
+      if (refused !== undefined) return makeFailedOutcome(refused, false)
       const started = yield* runs.start(id, options.runner, yield* options.messages(sessionId))
       if (started === undefined) return { status: "finished" }
       if (started.stalls >= mostStalls) {
-        return failed(`the runner ended ${mostStalls} times in a row at the same point of this run; it is not begun again`, false)
+        return makeFailedOutcome(`the runner ended ${mostStalls} times in a row at the same point of this run; it is not begun again`, false)
       }
       const outcome = yield* handler({ ...request, ...started })
       if (outcome.status === "failed" && outcome.isPassing === true) yield* runs.pause(id)
@@ -125,7 +125,7 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs 
         // Turns of one session follow each other as they were submitted.
         while (yield* runs.isBehind(request.id, request.sessionId)) yield* Effect.sleep("500 millis")
         return yield* permits.withPermit(Effect.suspend(() =>
-          isClosed ? left : Effect.ensuring(Effect.andThen(count(1), begun(request)), count(-1))))
+          isClosed ? left : Effect.ensuring(Effect.andThen(changeRunningCount(1), beginAttempt(request)), changeRunningCount(-1))))
       }).pipe(
         Effect.ensuring(Effect.sync(() => void attempts.delete(request.id))),
         Effect.exit,
@@ -134,7 +134,7 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs 
           // An interrupted run belongs to the next owner of its shard.
           if (Cause.hasInterrupts(exit.cause)) return Effect.failCause(Cause.fromReasons<never>(exit.cause.reasons.filter(Cause.isInterruptReason)))
           const error = Cause.squash(exit.cause)
-          return Effect.succeed(failed(error instanceof Error ? error.message : String(error), true))
+          return Effect.succeed(makeFailedOutcome(error instanceof Error ? error.message : String(error), true))
         }),
         Effect.provideService(References.MinimumLogLevel, level)
       )
@@ -143,12 +143,12 @@ export const worker = (options: WorkerOptions): Layer.Layer<Worker, never, Runs 
     return { attempt, running: () => running, has: (id) => attempts.has(id), close: Effect.andThen(Effect.sync(() => void (isClosed = true)), settled) }
   }))
 
-const waitBefore = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
+const computeWait = (attempt: number): number => Math.min(2 ** attempt, 60) * 1000
 
 /** End of a run whose workflow broke: nothing that it does ends so, but the program or its database may. */
-const broken = (cause: Cause.Cause<unknown>): Outcome => {
+const makeBrokenOutcome = (cause: Cause.Cause<unknown>): Outcome => {
   const error = Cause.squash(cause)
-  return failed(`the run broke off: ${(error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ")}`, true)
+  return makeFailedOutcome(`the run broke off: ${(error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, " ")}`, true)
 }
 
 /** Carries out the workflow on this runner. */
@@ -159,7 +159,7 @@ export const layer = RunWorkflow.toLayer(Effect.fnUntraced(function*(request) {
     for (let number = 0;; number++) {
       const outcome: Outcome = yield* Activity.make({ name: `attempt ${number}`, success: OutcomeSchema, execute: attempt(request) })
       if (outcome.status !== "failed" || outcome.isPassing !== true || number >= request.retries) return outcome
-      yield* DurableClock.sleep({ name: `wait ${number}`, duration: waitBefore(number) })
+      yield* DurableClock.sleep({ name: `wait ${number}`, duration: computeWait(number) })
     }
   })
   // One that is over already keeps its outcome.
@@ -167,7 +167,7 @@ export const layer = RunWorkflow.toLayer(Effect.fnUntraced(function*(request) {
     Effect.flatMap((outcome) => runs.finish(request.id, outcome)),
     // A suspension, and the move to another runner, are interrupts.
     Effect.catchCause((cause) =>
-      Cause.hasInterrupts(cause) ? Effect.failCause(cause) : Effect.catch(runs.finish(request.id, broken(cause)), () => Effect.failCause(cause))),
+      Cause.hasInterrupts(cause) ? Effect.failCause(cause) : Effect.catch(runs.finish(request.id, makeBrokenOutcome(cause)), () => Effect.failCause(cause))),
     Effect.orDie
   )
 }))
@@ -176,7 +176,7 @@ const lookEvery = "3 seconds"
 /** Runs that are looked at together. A run that stands still is among the oldest after a while. */
 const mostRuns = 200
 
-interface Idle {
+interface IdleRun {
   readonly execution: string
   /** Looks since nobody works on it here. */
   readonly looks: number
@@ -202,27 +202,27 @@ export const resumption: Layer.Layer<never, never, Worker | Runs | Sharding | Wo
   const runs = yield* Runs
   const sharding = yield* Sharding
   const engine = yield* WorkflowEngine
-  let idle: ReadonlyMap<string, Idle> = new Map()
-  const goOn = Effect.fnUntraced(function*(id: string, execution: string) {
+  let idle: ReadonlyMap<string, IdleRun> = new Map()
+  const resumeRun = Effect.fnUntraced(function*(id: string, execution: string) {
     const answered = Option.getOrUndefined(yield* RunWorkflow.poll(execution))
     if (answered === undefined) return
     if (answered._tag === "Suspended") return yield* RunWorkflow.resume(execution)
     const { exit } = answered
-    yield* runs.finish(id, Exit.isFailure(exit) ? broken(exit.cause) : failed("the run ended, and its outcome was lost", true))
+    yield* runs.finish(id, Exit.isFailure(exit) ? makeBrokenOutcome(exit.cause) : makeFailedOutcome("the run ended, and its outcome was lost", true))
   }, Effect.provideService(WorkflowEngine, engine))
   const look = Effect.gen(function*() {
-    const found = new Map<string, Idle>()
+    const found = new Map<string, IdleRun>()
     for (const id of yield* runs.open(mostRuns)) {
       if (worker.has(id)) continue
       const before = idle.get(id)
-      const execution = before?.execution ?? (yield* executionOf(id))
+      const execution = before?.execution ?? (yield* computeExecutionId(id))
       const isOwn = sharding.hasShardId(sharding.getShardId(EntityId.make(execution), "default"))
       found.set(id, { execution, looks: isOwn ? (before?.looks ?? 0) + 1 : 0 })
     }
     idle = found
     for (const [id, { execution, looks }] of found) {
       if (looks < 2 || (looks & (looks - 1)) !== 0 || worker.has(id)) continue
-      yield* goOn(id, execution)
+      yield* resumeRun(id, execution)
     }
   })
   yield* look.pipe(

@@ -19,7 +19,7 @@ import type { Fragment } from "effect/sql/Statement"
 import * as Json from "../domain/Json.ts"
 import * as SqlFailure from "../platform/SqlFailure.ts"
 import * as SqliteClient from "../platform/SqliteClient.ts"
-import { ClusterDatabase, openRunsIndex, runTables, stallColumns } from "./ClusterDatabase.ts"
+import { ClusterDatabase, openRunsIndex, buildRunTables, stallColumns } from "./ClusterDatabase.ts"
 import { ClusterError } from "./Cluster.ts"
 
 /** Work for a cluster. */
@@ -71,7 +71,7 @@ export interface Failure {
 }
 
 /** A run that is about to begin. */
-export interface Started {
+export interface StartedRun {
   /** Messages that its session had before its first start. */
   readonly firstPosition: number
   /** Number of its starts, this one included. */
@@ -87,7 +87,7 @@ export interface Service {
   /** Tells the runners that something was added. */
   readonly announce: Effect.Effect<void>
   /** Marks a run as begun by a runner, in a session of so many messages; undefined when it is over. The first count of messages stands. */
-  readonly start: (id: string, runner: string, messages: number) => Effect.Effect<Started | undefined, ClusterError>
+  readonly start: (id: string, runner: string, messages: number) => Effect.Effect<StartedRun | undefined, ClusterError>
   /** Marks a run as waiting for its next attempt: the last one ended by itself, and not with its runner. */
   readonly pause: (id: string) => Effect.Effect<void, ClusterError>
   /** Ends a run; the first outcome stands. */
@@ -119,7 +119,7 @@ export interface RunsPlace {
   readonly listen: Service["listen"]
 }
 
-const outcomeOf = (text: string | null): Outcome | undefined =>
+const decodeOutcomeText = (text: string | null): Outcome | undefined =>
   text === null ? undefined : Option.getOrUndefined(Option.flatMap(Json.parse(text), decodeOutcome))
 
 /** Makes the runs of a database. */
@@ -132,7 +132,7 @@ export const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service
         VALUES (${id}, ${batch}, ${kind}, ${sessionId}, 'waiting', 0, ${now}) ON CONFLICT DO NOTHING RETURNING id`
       if (added.length > 0) return undefined
       const [row] = yield* sql<{ readonly outcome: string | null }>`SELECT outcome FROM runs WHERE id = ${id}`
-      return outcomeOf(row?.outcome ?? null)
+      return decodeOutcomeText(row?.outcome ?? null)
     })),
   announce,
   start: (id, runner, messages) =>
@@ -153,7 +153,7 @@ export const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service
     ids.length === 0 ? Effect.succeed(new Map()) : Effect.map(
       run(sql<{ readonly id: string; readonly outcome: string | null }>`SELECT id, outcome FROM runs WHERE state = 'done' AND id IN (${listed(ids)})`),
       (rows) => new Map(rows.flatMap(({ id, outcome }) => {
-        const decoded = outcomeOf(outcome)
+        const decoded = decodeOutcomeText(outcome)
         return decoded === undefined ? [] : [[id, decoded] as const]
       }))
     ),
@@ -187,12 +187,12 @@ export const make = ({ announce, listed, listen, run, sql }: RunsPlace): Service
       run(sql<Omit<Failure, "message"> & { readonly outcome: string }>`
         SELECT id, batch, session_id AS "sessionId", outcome FROM runs
         WHERE state = 'done' AND outcome LIKE '{"status":"failed"%' ORDER BY ended_at DESC, made DESC LIMIT ${most}`),
-      (rows) => rows.map(({ outcome, ...run }) => ({ ...run, message: outcomeOf(outcome)?.message ?? "" }))
+      (rows) => rows.map(({ outcome, ...run }) => ({ ...run, message: decodeOutcomeText(outcome)?.message ?? "" }))
     ),
   listen
 })
 
-const channelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
+const formatChannelName = (schema: string): string => `hermes_work_${schema}`.slice(0, 60)
 
 /** The runs in the database of a cluster. */
 export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.effect(Runs, Effect.gen(function*() {
@@ -201,9 +201,9 @@ export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.ef
     sql,
     run,
     listed: (texts) => sql`SELECT json_array_elements_text(CAST(${JSON.stringify(texts)} AS json))`,
-    announce: Effect.ignore(sql.notify(channelName(schema), ""), { log: "Debug" }),
+    announce: Effect.ignore(sql.notify(formatChannelName(schema), ""), { log: "Debug" }),
     listen: (then) =>
-      Effect.scoped(Effect.flatMap(sql.listen(channelName(schema)), (news) =>
+      Effect.scoped(Effect.flatMap(sql.listen(formatChannelName(schema)), (news) =>
         // News that came meanwhile are one.
         Effect.forever(Effect.andThen(Queue.takeAll(news), then)))).pipe(
           Effect.catchCause((cause) => Effect.logDebug("the listener of the cluster begins again", cause)),
@@ -213,25 +213,25 @@ export const layerPostgres: Layer.Layer<Runs, never, ClusterDatabase> = Layer.ef
   })
 }))
 
-const failedAt = (path: string) => (error: SqlError): ClusterError =>
+const toClusterErrorAt = (path: string) => (error: SqlError): ClusterError =>
   new ClusterError({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
 
 /** Runs statements on the SQLite file at `path`. */
 export const runSqlite = (path: string): RunsPlace["run"] => <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
-  Effect.mapError(SqliteClient.waiting(effect), (error): Exclude<E, SqlError> | ClusterError =>
+  Effect.mapError(SqliteClient.retryWhileLocked(effect), (error): Exclude<E, SqlError> | ClusterError =>
     // The type does not know that every other failure is one of the others.
-    isSqlError(error) ? failedAt(path)(error) : error as Exclude<E, SqlError>)
+    isSqlError(error) ? toClusterErrorAt(path)(error) : error as Exclude<E, SqlError>)
 
 /** The runs in the SQLite file at `path`; its client is also that of `effect/cluster`. */
 export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClient, ClusterError> =>
   Layer.unwrap(Effect.gen(function*() {
-    const sql = yield* Effect.mapError(SqliteClient.open(path), failedAt(path))
+    const sql = yield* Effect.mapError(SqliteClient.open(path), toClusterErrorAt(path))
     const run = runSqlite(path)
     yield* run(Effect.gen(function*() {
       yield* SqliteClient.configure(sql)
       const there = yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'runs'`
       if (there.length === 0) {
-        for (const statement of runTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
+        for (const statement of buildRunTables("INTEGER PRIMARY KEY")) yield* sql.unsafe(statement).unprepared
       }
       yield* sql.unsafe(openRunsIndex).unprepared
       const columns = yield* sql<{ readonly name: string }>`SELECT name FROM pragma_table_info('runs')`
@@ -239,7 +239,7 @@ export const layerSqlite = (path: string): Layer.Layer<Runs | SqlClient.SqlClien
         for (const statement of stallColumns) yield* sql.unsafe(statement).unprepared
       }
     }))
-    const listed = (texts: ReadonlyArray<string>) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`
-    const runs = make({ sql, run, listed, announce: Effect.void, listen: () => Effect.never })
+    const listTexts = (texts: ReadonlyArray<string>) => sql`SELECT value FROM json_each(${JSON.stringify(texts)})`
+    const runs = make({ sql, run, listed: listTexts, announce: Effect.void, listen: () => Effect.never })
     return Layer.merge(Layer.succeed(Runs, runs), Layer.succeed(SqlClient.SqlClient, sql))
   }))

@@ -68,63 +68,63 @@ const decode = Schema.decodeUnknownEffect(Form)
 const encodeSettings = Schema.encodeEffect(SettingsSchema)
 const defaults = Effect.orDie(Effect.flatMap(Schema.decodeUnknownEffect(SettingsSchema)({}), encodeSettings))
 
-const at = (tree: unknown, key: string): unknown => key.split(".").reduce((value, name) => Json.fields(value)[name], tree)
+const readSetting = (tree: unknown, key: string): unknown => key.split(".").reduce((value, name) => Json.readFields(value)[name], tree)
 
 /** The value without keys of models, which fallbacks have. */
-const withoutKeys = (value: unknown): unknown =>
+const removeKeys = (value: unknown): unknown =>
   Array.isArray(value) ? value.map((entry: unknown) => {
     if (typeof entry !== "object" || entry === null) return entry
-    const { api_key: _, ...others } = Json.fields(entry)
+    const { api_key: _, ...others } = Json.readFields(entry)
     return others
   }) : value
 
 /** A value as JSON keeps it. */
-const plain = (value: unknown): Schema.Json => {
+const toJson = (value: unknown): Schema.Json => {
   // A setting is read from YAML or JSON.
   const copied: Schema.Json = JSON.parse(JSON.stringify(value)) as Schema.Json
   return copied
 }
 
 /** The route that `auto` means here; undefined where there is no key for any. */
-const foundRoute = Effect.fnUntraced(function*(settings: Values) {
+const findAutoRoute = Effect.fnUntraced(function*(settings: Values) {
   if (settings.model.provider !== "auto") return undefined
-  const chain = ConfiguredRoutes.chain({ settings, environment: yield* Environment })
+  const chain = ConfiguredRoutes.resolveChain({ settings, environment: yield* Environment })
   if (chain._tag === "Failure") return undefined
   const [{ route }] = chain.success.entries
   return route.provider === "offline" ? undefined : route
 })
 
-const refused = (message: string): ConfigError => new ConfigError({ path: "cluster", message })
+const makeRefusal = (message: string): ConfigError => new ConfigError({ path: "cluster", message })
 
 /** Parts of an agent file that are of this machine. */
 const refuseLocal = Effect.fnUntraced(function*({ file, middlewares, settings }: AgentFile) {
   const local = middlewares.find((entry) => BuiltinMiddleware.find(entry.import) === undefined)
   if (local !== undefined) {
-    return yield* refused(`${file.name}: middleware ${local.import} is code of this machine: name it in config.yaml of the runners, or use a bundled one`)
+    return yield* makeRefusal(`${file.name}: middleware ${local.import} is code of this machine: name it in config.yaml of the runners, or use a bundled one`)
   }
   const server = settings.find(({ key }) => key.startsWith("mcp_servers."))
-  if (server !== undefined) return yield* refused(`${server.name} is a program or address of this machine: name the server in config.yaml of the runners`)
+  if (server !== undefined) return yield* makeRefusal(`${server.name} is a program or address of this machine: name the server in config.yaml of the runners`)
 })
 
-const partOf = ({ description, middlewares, name, settings, systemPrompt, systemPromptSuffix, temperature, tools }: AgentFile): typeof Part.Type => ({
+const toAgentPart = ({ description, middlewares, name, settings, systemPrompt, systemPromptSuffix, temperature, tools }: AgentFile): typeof Part.Type => ({
   name,
   ...description === undefined ? {} : { description },
   ...systemPrompt === undefined ? {} : { systemPrompt },
   ...systemPromptSuffix === undefined ? {} : { systemPromptSuffix },
   ...temperature === undefined ? {} : { temperature },
   ...tools === undefined ? {} : { tools },
-  middlewares: middlewares.map((entry) => ({ import: entry.import, ...entry.params === undefined ? {} : { params: Json.fields(plain(entry.params)) as Record<string, Schema.Json> } })),
-  settings: settings.flatMap(({ key, value }) => keys.includes(key) && value !== undefined ? [{ key, value: plain(value) }] : [])
+  middlewares: middlewares.map((entry) => ({ import: entry.import, ...entry.params === undefined ? {} : { params: Json.readFields(toJson(entry.params)) as Record<string, Schema.Json> } })),
+  settings: settings.flatMap(({ key, value }) => keys.includes(key) && value !== undefined ? [{ key, value: toJson(value) }] : [])
 })
 
 /** Makes the content of a submission from the settings of this machine, or says what cannot travel. */
-export const textOf = Effect.fnUntraced(function*(settings: Values, agentFile: AgentFile | undefined, prefill: string | undefined) {
+export const buildContent = Effect.fnUntraced(function*(settings: Values, agentFile: AgentFile | undefined, prefill: string | undefined) {
   const mine = yield* Effect.orDie(encodeSettings(settings))
   const usual = yield* defaults
-  const route = yield* foundRoute(settings)
+  const route = yield* findAutoRoute(settings)
   const stated = new Map<string, unknown>(keys.flatMap((key) => {
-    const value = at(mine, key)
-    return value === undefined || JSON.stringify(value) === JSON.stringify(at(usual, key)) ? [] : [[key, withoutKeys(value)]]
+    const value = readSetting(mine, key)
+    return value === undefined || JSON.stringify(value) === JSON.stringify(readSetting(usual, key)) ? [] : [[key, removeKeys(value)]]
   }))
   if (route !== undefined) {
     stated.set("model.provider", route.provider)
@@ -138,58 +138,58 @@ export const textOf = Effect.fnUntraced(function*(settings: Values, agentFile: A
   }
   const form: Form = {
     version: formVersion,
-    settings: Array.from(stated, ([key, value]) => ({ key, value: plain(value) })),
+    settings: Array.from(stated, ([key, value]) => ({ key, value: toJson(value) })),
     ...prefill === undefined ? {} : { prefill },
     // The settings of the file are among those already.
-    ...agentFile === undefined ? {} : { agent: { ...partOf(agentFile), settings: [], subAgents: agentFile.subAgents.map(({ agent, name }) => ({ name, agent: partOf(agent) })) } }
+    ...agentFile === undefined ? {} : { agent: { ...toAgentPart(agentFile), settings: [], subAgents: agentFile.subAgents.map(({ agent, name }) => ({ name, agent: toAgentPart(agent) })) } }
   }
   const text = JSON.stringify(form)
-  const address = at(mine, "model.base_url")
+  const address = readSetting(mine, "model.base_url")
   const { mask } = yield* Secrets
   if (mask(text) !== text || (typeof address === "string" && URL.canParse(address) && new URL(address).password !== "")) {
-    return yield* refused("the submission would carry a secret: keys stay on their machine; take it out of the agent file, the prefill messages or model.base_url")
+    return yield* makeRefusal("the submission would carry a secret: keys stay on their machine; take it out of the agent file, the prefill messages or model.base_url")
   }
   return text
 })
 
 /** Keeps a content for the runners, and returns its digest. */
-export const keep = Effect.fnUntraced(function*(text: string) {
+export const storeContent = Effect.fnUntraced(function*(text: string) {
   const { run, sql } = yield* ClusterDatabase
-  const digest = Digest.hex(text, 32)
+  const digest = Digest.toHex(text, 32)
   yield* run(sql`
     INSERT INTO agents (digest, content) VALUES (${digest}, ${text}) ON CONFLICT (digest) DO UPDATE SET used_at = clock_timestamp()`)
   return digest
 })
 
 /** A content as a runner uses it. */
-export interface Restored {
+export interface RestoredAgent {
   /** Settings over those of the runner. */
   readonly flags: ReadonlyArray<Flag>
   readonly agentFile: AgentFile | undefined
   readonly prefill: string | undefined
 }
 
-const flagsOf = (settings: Form["settings"], name: string): ReadonlyArray<Flag> => settings.map(({ key, value }) => ({ name, key, value }))
+const toFlags = (settings: Form["settings"], name: string): ReadonlyArray<Flag> => settings.map(({ key, value }) => ({ name, key, value }))
 
-const fileOf = ({ description, middlewares, name, settings, systemPrompt, systemPromptSuffix, temperature, tools }: typeof Part.Type, folder: string): Omit<AgentFile, "subAgents"> => ({
+const toAgentFile = ({ description, middlewares, name, settings, systemPrompt, systemPromptSuffix, temperature, tools }: typeof Part.Type, folder: string): Omit<AgentFile, "subAgents"> => ({
   file: { name: `agent ${name} of the submission`, folder, text: Effect.succeed("") },
   name, description, systemPrompt, systemPromptSuffix, temperature, tools, middlewares,
-  settings: flagsOf(settings, `agent ${name} of the submission`)
+  settings: toFlags(settings, `agent ${name} of the submission`)
 })
 
 /** Reads a content; `folder` stands for that of its agent file. */
-export const read = Effect.fnUntraced(function*(text: string, folder: string): Effect.fn.Return<Restored, ConfigError> {
+export const read = Effect.fnUntraced(function*(text: string, folder: string): Effect.fn.Return<RestoredAgent, ConfigError> {
   const value = Option.getOrUndefined(Json.parse(text))
-  const { version } = Json.fields(value)
+  const { version } = Json.readFields(value)
   if (version !== formVersion) {
-    return yield* refused(`the submission has form ${String(version)}, this runner reads ${formVersion}: submit with the version of the runners`)
+    return yield* makeRefusal(`the submission has form ${String(version)}, this runner reads ${formVersion}: submit with the version of the runners`)
   }
-  const { agent, prefill, settings } = yield* Effect.mapError(decode(value), ({ message }) => refused(`the submission cannot be read: ${message.replace(/\s+/gu, " ")}`))
+  const { agent, prefill, settings } = yield* Effect.mapError(decode(value), ({ message }) => makeRefusal(`the submission cannot be read: ${message.replace(/\s+/gu, " ")}`))
   const unbundled = [agent, ...agent?.subAgents.map((sub) => sub.agent) ?? []].flatMap((one) => one?.middlewares ?? []).find((entry) => BuiltinMiddleware.find(entry.import) === undefined)
-  if (unbundled !== undefined) return yield* refused(`this version has no middleware ${JSON.stringify(unbundled.import)}, which the submission names`)
+  if (unbundled !== undefined) return yield* makeRefusal(`this version has no middleware ${JSON.stringify(unbundled.import)}, which the submission names`)
   return {
-    flags: flagsOf(settings, "submission"),
-    agentFile: agent === undefined ? undefined : { ...fileOf(agent, folder), subAgents: agent.subAgents.map((sub) => ({ name: sub.name, agent: { ...fileOf(sub.agent, folder), subAgents: [] } })) },
+    flags: toFlags(settings, "submission"),
+    agentFile: agent === undefined ? undefined : { ...toAgentFile(agent, folder), subAgents: agent.subAgents.map((sub) => ({ name: sub.name, agent: { ...toAgentFile(sub.agent, folder), subAgents: [] } })) },
     prefill
   }
 })
@@ -198,6 +198,6 @@ export const read = Effect.fnUntraced(function*(text: string, folder: string): E
 export const load = Effect.fnUntraced(function*(digest: string, folder: string) {
   const { run, sql } = yield* ClusterDatabase
   const [row] = yield* run(sql<{ readonly content: string }>`UPDATE agents SET used_at = clock_timestamp() WHERE digest = ${digest} RETURNING content`)
-  if (row === undefined || Digest.hex(row.content, 32) !== digest) return yield* refused(`the agent ${digest} of the submission is not in the database any more: submit it again`)
+  if (row === undefined || Digest.toHex(row.content, 32) !== digest) return yield* makeRefusal(`the agent ${digest} of the submission is not in the database any more: submit it again`)
   return yield* read(row.content, folder)
 })

@@ -40,13 +40,13 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import { ConfigError } from "../domain/AgentError.ts"
 import { apiTypes } from "../domain/ApiMode.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
-import { nearest } from "../domain/Similarity.ts"
+import { describeReason } from "../domain/PathProblem.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import type { Flag } from "./Config.ts"
 import * as ConfigFile from "./ConfigFile.ts"
-import { fullEntry } from "./Fields.ts"
+import { toFullEntry } from "./Fields.ts"
 import { Environment, Home } from "./Environment.ts"
-import { FolderTrust, layer as trustLayer, untrusted } from "./FolderTrust.ts"
+import { FolderTrust, layer as trustLayer, makeUntrustedError } from "./FolderTrust.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as Yaml from "./Yaml.ts"
 
@@ -85,7 +85,7 @@ interface Kind {
 
 const text: Kind = { expected: "a text", read: (value) => typeof value === "string" && value.trim() !== "" ? value : undefined }
 
-const amount = (expected: string, fits: (value: number) => boolean): Kind => ({
+const makeNumberKind = (expected: string, fits: (value: number) => boolean): Kind => ({
   expected,
   read: (value) => {
     const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value
@@ -93,21 +93,21 @@ const amount = (expected: string, fits: (value: number) => boolean): Kind => ({
   }
 })
 
-const positive = amount("a positive integer", (value) => Number.isInteger(value) && value > 0)
-const seconds = amount("a positive number of seconds", (value) => value > 0)
-const temperature = amount("a number from 0 to 2", (value) => value >= 0 && value <= 2)
+const positive = makeNumberKind("a positive integer", (value) => Number.isInteger(value) && value > 0)
+const seconds = makeNumberKind("a positive number of seconds", (value) => value > 0)
+const temperature = makeNumberKind("a number from 0 to 2", (value) => value >= 0 && value <= 2)
 
 const flag: Kind = {
   expected: "true or false",
-  read: (value) => typeof value === "string" ? Tree.boolean(value) : typeof value === "boolean" ? value : undefined
+  read: (value) => typeof value === "string" ? Tree.parseBoolean(value) : typeof value === "boolean" ? value : undefined
 }
 
-const choice = (words: Readonly<Record<string, unknown>>): Kind => ({
+const makeChoiceKind = (words: Readonly<Record<string, unknown>>): Kind => ({
   expected: `one of ${Object.keys(words).join(", ")}`,
   read: (value) => typeof value === "string" && Object.hasOwn(words, value) ? words[value] : undefined
 })
 
-const asThey = (...words: ReadonlyArray<string>): Kind => choice(Object.fromEntries(words.map((word) => [word, word])))
+const makeWordKind = (...words: ReadonlyArray<string>): Kind => makeChoiceKind(Object.fromEntries(words.map((word) => [word, word])))
 
 interface Key {
   readonly kind: Kind
@@ -121,13 +121,13 @@ export const llmKeys: Readonly<Record<string, Key>> = {
   provider: { kind: text, setting: "model.provider" },
   base_url: { kind: text, setting: "model.base_url" },
   api_key: { kind: text, setting: "model.api_key" },
-  api_type: { kind: choice(apiTypes), setting: "model.api_mode" },
+  api_type: { kind: makeChoiceKind(apiTypes), setting: "model.api_mode" },
   max_tokens: { kind: positive, setting: "model.max_tokens" },
   temperature: { kind: temperature },
   stream: { kind: flag, setting: "model.streaming" },
   timeout: { kind: seconds, setting: "network.request_timeout_seconds" },
   max_retries: { kind: positive, setting: "agent.api_max_retries" },
-  reasoning_effort: { kind: asThey("none", "minimal", "low", "medium", "high", "xhigh"), setting: "agent.reasoning_effort" }
+  reasoning_effort: { kind: makeWordKind("none", "minimal", "low", "medium", "high", "xhigh"), setting: "agent.reasoning_effort" }
 }
 
 const keys: Readonly<Record<string, Key>> = {
@@ -135,11 +135,11 @@ const keys: Readonly<Record<string, Key>> = {
   max_context_tokens: { kind: positive, setting: "model.context_length" },
   max_running_subagents: { kind: positive, setting: "delegation.max_concurrent_children" },
   retry_attempts: { kind: positive, setting: "agent.api_max_retries" },
-  tool_call_mode: { kind: asThey("structured") },
-  type: { kind: asThey("agent") },
+  tool_call_mode: { kind: makeWordKind("structured") },
+  type: { kind: makeWordKind("agent") },
   name: { kind: text },
   description: { kind: text },
-  system_prompt_type: { kind: asThey("string", "file") },
+  system_prompt_type: { kind: makeWordKind("string", "file") },
   system_prompt_suffix: { kind: text }
 }
 
@@ -184,158 +184,158 @@ const ofRun: ReadonlySet<string> = new Set([
 /** Sub-agents below each other; a file of one that has some is refused. */
 const maxDepth = 1
 
-type Needs = Environment | FileSystem.FileSystem | FolderTrust | Path.Path
+type LoadServices = Environment | FileSystem.FileSystem | FolderTrust | Path.Path
 
 /** The real path of a file whose folder is trusted. */
-const admitted = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string, ConfigError, Needs> {
+const resolveTrustedPath = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string, ConfigError, LoadServices> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const trust = yield* FolderTrust
   const real = yield* Effect.catch(fs.realPath(path), (error) =>
     Effect.gen(function*() {
       const beside = yield* Effect.orElseSucceed(fs.readDirectory(paths.dirname(path)), () => [])
-      const meant = nearest(paths.basename(path), beside)
-      return yield* new ConfigError({ path, message: `${path}: ${reasonOf(error)}${meant === undefined ? "" : `; did you mean ${meant}?`}` })
+      const meant = findNearest(paths.basename(path), beside)
+      return yield* new ConfigError({ path, message: `${path}: ${describeReason(error)}${meant === undefined ? "" : `; did you mean ${meant}?`}` })
     }))
   const folder = paths.dirname(real)
-  if (!(yield* trust.isTrusted(folder))) return yield* untrusted(real, yield* trust.projectOf(folder))
+  if (!(yield* trust.isTrusted(folder))) return yield* makeUntrustedError(real, yield* trust.projectOf(folder))
   return real
 })
 
-const readText = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string, ConfigError, Needs> {
+const readText = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string, ConfigError, LoadServices> {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.gen(function*() {
     const { size } = yield* fs.stat(path)
     if (size > maxPromptBytes) return yield* new ConfigError({ path, message: `${path}: larger than 1 MiB` })
     return yield* fs.readFileString(path)
-  }).pipe(Effect.mapError((error) => error._tag === "ConfigError" ? error : new ConfigError({ path, message: `${path}: ${reasonOf(error)}` })))
+  }).pipe(Effect.mapError((error) => error._tag === "ConfigError" ? error : new ConfigError({ path, message: `${path}: ${describeReason(error)}` })))
 })
 
-interface Wrong {
+interface FileMistake {
   readonly path: ConfigFile.Path
   readonly message: string
 }
 
-const shown = (value: unknown): string =>
+const describeValue = (value: unknown): string =>
   value === undefined || value === null || value === "" ? "nothing" : Array.isArray(value) ? "a list" : Tree.isMapping(value) ? "a mapping" : typeof value === "string" ? "another text" : String(value)
 
 /** Reads parsed values; what is wrong is collected. */
-const reader = (tree: Tree.Mapping, fileName: string, depth: number) => {
-  const wrong: Array<Wrong> = []
+const makeReader = (tree: Tree.Mapping, fileName: string, depth: number) => {
+  const wrong: Array<FileMistake> = []
   const settings: Array<Flag> = []
-  const refuse = (path: ConfigFile.Path, message: string): undefined => {
+  const recordWrong = (path: ConfigFile.Path, message: string): undefined => {
     wrong.push({ path, message })
     return undefined
   }
 
-  const scalar = (value: unknown, { kind, setting }: Key, path: ConfigFile.Path): unknown => {
+  const readScalar = (value: unknown, { kind, setting }: Key, path: ConfigFile.Path): unknown => {
     if (value === undefined || value === null) return undefined
     const read = kind.read(value)
     // The value of a key may be a secret.
-    if (read === undefined) return refuse(path, `expected ${kind.expected}, got ${shown(value)}`)
-    if (depth > 0 && setting !== undefined && ofRun.has(setting)) return refuse(path, "not supported for a sub-agent: set it in the file of the main agent, or remove it")
-    if (setting !== undefined) settings.push({ name: `${fileName}: ${Tree.show(path)}`, key: setting, value: read })
+    if (read === undefined) return recordWrong(path, `expected ${kind.expected}, got ${describeValue(value)}`)
+    if (depth > 0 && setting !== undefined && ofRun.has(setting)) return recordWrong(path, "not supported for a sub-agent: set it in the file of the main agent, or remove it")
+    if (setting !== undefined) settings.push({ name: `${fileName}: ${Tree.formatPath(path)}`, key: setting, value: read })
     return read
   }
 
-  const unknownKeys = (value: Tree.Mapping, known: ReadonlyArray<string>, at: ConfigFile.Path): void => {
+  const refuseUnknownKeys = (value: Tree.Mapping, known: ReadonlyArray<string>, at: ConfigFile.Path): void => {
     for (const key of Object.keys(value)) {
       if (known.includes(key)) continue
-      const remedy = unsupported[Tree.show([...at, key])]
-      const meant = nearest(key, known)
-      refuse([...at, key], remedy !== undefined
+      const remedy = unsupported[Tree.formatPath([...at, key])]
+      const meant = findNearest(key, known)
+      recordWrong([...at, key], remedy !== undefined
         ? `not supported in agent files: ${remedy}`
         : `unknown key${meant === undefined ? `; the keys are ${known.join(", ")}` : `; did you mean "${meant}"?`}`)
     }
   }
 
-  const mapping = (value: unknown, path: ConfigFile.Path): Tree.Mapping | undefined =>
-    Tree.isMapping(value) ? value : refuse(path, `expected a mapping, got ${shown(value)}`)
+  const readMapping = (value: unknown, path: ConfigFile.Path): Tree.Mapping | undefined =>
+    Tree.isMapping(value) ? value : recordWrong(path, `expected a mapping, got ${describeValue(value)}`)
 
-  const list = <A>(key: string, item: (value: unknown, path: ConfigFile.Path) => A | undefined): ReadonlyArray<A> | undefined => {
+  const readList = <A>(key: string, item: (value: unknown, path: ConfigFile.Path) => A | undefined): ReadonlyArray<A> | undefined => {
     const value = tree[key]
     if (value === undefined || value === null) return undefined
-    if (!Array.isArray(value)) return refuse([key], `expected a list, got ${shown(value)}`)
+    if (!Array.isArray(value)) return recordWrong([key], `expected a list, got ${describeValue(value)}`)
     return value.flatMap((one: unknown, index) => item(one, [key, index]) ?? [])
   }
 
-  const textAt = (value: unknown, path: ConfigFile.Path): string | undefined => {
-    const read = scalar(value ?? "", { kind: text }, path)
+  const readTextAt = (value: unknown, path: ConfigFile.Path): string | undefined => {
+    const read = readScalar(value ?? "", { kind: text }, path)
     return typeof read === "string" ? read : undefined
   }
 
-  const named = (value: unknown, path: ConfigFile.Path, known: ReadonlyArray<string>) => {
-    const entry = mapping(value, path)
-    if (entry !== undefined) unknownKeys(entry, known, path)
+  const readKnownMapping = (value: unknown, path: ConfigFile.Path, known: ReadonlyArray<string>) => {
+    const entry = readMapping(value, path)
+    if (entry !== undefined) refuseUnknownKeys(entry, known, path)
     return entry
   }
 
   return {
     wrong,
-    refuse,
+    refuse: recordWrong,
     settings,
     scalar: (key: string): unknown => {
       const declared = keys[key]
-      return declared === undefined ? undefined : scalar(tree[key], declared, [key])
+      return declared === undefined ? undefined : readScalar(tree[key], declared, [key])
     },
-    topKeys: () => unknownKeys(tree, [...Object.keys(keys), ...structured], []),
+    topKeys: () => refuseUnknownKeys(tree, [...Object.keys(keys), ...structured], []),
     llm: (): number | undefined => {
       const value = tree["llm_config"]
       if (value === undefined || value === null) return undefined
-      const config = mapping(value, ["llm_config"])
+      const config = readMapping(value, ["llm_config"])
       if (config === undefined) return undefined
-      unknownKeys(config, Object.keys(llmKeys), ["llm_config"])
-      const read = Object.fromEntries(Object.entries(llmKeys).map(([key, declared]) => [key, scalar(config[key], declared, ["llm_config", key])]))
+      refuseUnknownKeys(config, Object.keys(llmKeys), ["llm_config"])
+      const read = Object.fromEntries(Object.entries(llmKeys).map(([key, declared]) => [key, readScalar(config[key], declared, ["llm_config", key])]))
       return typeof read["temperature"] === "number" ? read["temperature"] : undefined
     },
     systemPrompt: (): string | undefined => {
       const value = tree["system_prompt"]
       if (value === undefined || value === null) return undefined
-      if (!Array.isArray(value)) return textAt(value, ["system_prompt"])
-      return value.flatMap((one: unknown, index) => textAt(one, ["system_prompt", index]) ?? []).join("\n\n")
+      if (!Array.isArray(value)) return readTextAt(value, ["system_prompt"])
+      return value.flatMap((one: unknown, index) => readTextAt(one, ["system_prompt", index]) ?? []).join("\n\n")
     },
-    tools: () => list("tools", (value, path) => {
-      if (typeof value === "string") return textAt(value, path)
-      const entry = named(value, path, ["name"])
-      return entry === undefined ? undefined : textAt(entry["name"], [...path, "name"])
+    tools: () => readList("tools", (value, path) => {
+      if (typeof value === "string") return readTextAt(value, path)
+      const entry = readKnownMapping(value, path, ["name"])
+      return entry === undefined ? undefined : readTextAt(entry["name"], [...path, "name"])
     }),
-    middlewares: () => list("middlewares", (value, path): MiddlewareEntry | undefined => {
-      const entry = named(fullEntry(value, "import"), path, ["import", "params"])
+    middlewares: () => readList("middlewares", (value, path): MiddlewareEntry | undefined => {
+      const entry = readKnownMapping(toFullEntry(value, "import"), path, ["import", "params"])
       if (entry === undefined) return undefined
-      const name = textAt(entry["import"], [...path, "import"])
-      const params = entry["params"] === undefined || entry["params"] === null ? undefined : mapping(entry["params"], [...path, "params"])
+      const name = readTextAt(entry["import"], [...path, "import"])
+      const params = entry["params"] === undefined || entry["params"] === null ? undefined : readMapping(entry["params"], [...path, "params"])
       return name === undefined ? undefined : { import: name, ...params === undefined ? {} : { params } }
     }),
-    mcpServers: () => list("mcp_servers", (value, path) => {
-      if (depth > 0) return refuse(path, "not supported for a sub-agent: name the server in the file of the main agent")
-      const entry = named(value, path, ["name", "type", ...ofServer])
+    mcpServers: () => readList("mcp_servers", (value, path) => {
+      if (depth > 0) return recordWrong(path, "not supported for a sub-agent: name the server in the file of the main agent")
+      const entry = readKnownMapping(value, path, ["name", "type", ...ofServer])
       if (entry === undefined) return undefined
-      const name = textAt(entry["name"], [...path, "name"])
-      const type = scalar(entry["type"], { kind: asThey(...Object.keys(transports)) }, [...path, "type"])
-      if (name !== undefined && !/^[A-Za-z0-9][\w-]{0,63}$/.test(name)) return refuse([...path, "name"], "expected letters, digits, - and _")
+      const name = readTextAt(entry["name"], [...path, "name"])
+      const type = readScalar(entry["type"], { kind: makeWordKind(...Object.keys(transports)) }, [...path, "type"])
+      if (name !== undefined && !/^[A-Za-z0-9][\w-]{0,63}$/.test(name)) return recordWrong([...path, "name"], "expected letters, digits, - and _")
       const needed = typeof type === "string" ? transports[type] : undefined
-      if (needed !== undefined) textAt(entry[needed], [...path, needed])
-      else if (entry["command"] === undefined && entry["url"] === undefined) return refuse(path, "expected a command to start, or the url of a server that runs")
+      if (needed !== undefined) readTextAt(entry[needed], [...path, needed])
+      else if (entry["command"] === undefined && entry["url"] === undefined) return recordWrong(path, "expected a command to start, or the url of a server that runs")
       const server = Object.fromEntries(Object.entries(entry).filter(([key, value]) => ofServer.includes(key) && value !== null))
       // A file that comes with a project, and not from the user's own settings.
-      settings.push({ name: `${fileName}: ${Tree.show(path)}`, key: `mcp_servers.${name}`, value: { sandbox: "workspace-write", ...server } })
+      settings.push({ name: `${fileName}: ${Tree.formatPath(path)}`, key: `mcp_servers.${name}`, value: { sandbox: "workspace-write", ...server } })
       return name
     }),
-    subAgents: () => list("sub_agents", (value, path) => {
-      const entry = named(value, path, ["name", "config_path"])
+    subAgents: () => readList("sub_agents", (value, path) => {
+      const entry = readKnownMapping(value, path, ["name", "config_path"])
       if (entry === undefined) return undefined
-      const name = textAt(entry["name"], [...path, "name"])
-      const configPath = textAt(entry["config_path"], [...path, "config_path"])
-      if (name !== undefined && !/^[\w-]{1,64}$/.test(name)) return refuse([...path, "name"], "expected letters, digits, - and _")
+      const name = readTextAt(entry["name"], [...path, "name"])
+      const configPath = readTextAt(entry["config_path"], [...path, "config_path"])
+      if (name !== undefined && !/^[\w-]{1,64}$/.test(name)) return recordWrong([...path, "name"], "expected letters, digits, - and _")
       return name === undefined || configPath === undefined ? undefined : { name, configPath, path }
     })
   }
 }
 
-const read: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigError, Needs> = Effect.fnUntraced(function*(path, depth) {
+const readAgentFile: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigError, LoadServices> = Effect.fnUntraced(function*(path, depth) {
   const paths = yield* Path.Path
   const environment = yield* Environment
-  const real = yield* admitted(path)
+  const real = yield* resolveTrustedPath(path)
   const source = yield* readText(real)
   const folder = paths.dirname(real)
   const file: ConfigFile.ConfigFile = { name: real, folder, text: Effect.succeed(source) }
@@ -343,7 +343,7 @@ const read: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigErro
   if (!Tree.isMapping(raw)) return yield* new ConfigError({ path: real, message: `${real}: expected a mapping of keys such as type, name and system_prompt` })
   const { variables = undefined } = raw
   const { missing, tree } = ConfigFile.expand(raw, { folder, variable: environment.get, variables: variables ?? undefined })
-  const from = reader(Tree.isMapping(tree) ? tree : {}, real, depth)
+  const from = makeReader(Tree.isMapping(tree) ? tree : {}, real, depth)
   const { refuse, scalar, wrong } = from
   wrong.push(...missing)
   from.topKeys()
@@ -369,19 +369,19 @@ const read: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigErro
   const twice = entries.find((one, index) => entries.findIndex((other) => other.name === one.name) < index)
   if (twice !== undefined) refuse([...twice.path, "name"], `two sub-agents are named "${twice.name}": rename one of them`)
   const failures: Array<ConfigError> = []
-  const systemPrompt = said === undefined || !isFile ? said : yield* Effect.flatMap(admitted(paths.resolve(folder, said)), readText).pipe(
+  const systemPrompt = said === undefined || !isFile ? said : yield* Effect.flatMap(resolveTrustedPath(paths.resolve(folder, said)), readText).pipe(
     Effect.catch(({ message }) => Effect.sync(() => refuse(["system_prompt"], message)))
   )
   const subAgents: Array<SubAgent> = []
   if (depth < maxDepth) {
     for (const { configPath, name, path: at } of entries) {
-      const below = yield* Effect.result(read(paths.resolve(folder, configPath), depth + 1))
+      const below = yield* Effect.result(readAgentFile(paths.resolve(folder, configPath), depth + 1))
       if (below._tag === "Success") subAgents.push({ name, agent: below.success })
       else if (below.failure.message.startsWith(`${real}:`)) refuse([...at, "config_path"], "this is the file itself")
       else failures.push(below.failure)
     }
   }
-  const lines = yield* Effect.forEach(wrong, (one) => ConfigFile.error(file, one.path, one.message))
+  const lines = yield* Effect.forEach(wrong, (one) => ConfigFile.makeError(file, one.path, one.message))
   const [first, ...more] = [...lines, ...failures]
   if (first !== undefined) return yield* new ConfigError({ path: first.path, message: [first, ...more].map(({ message }) => message).join("\n") })
   return {
@@ -394,7 +394,7 @@ const read: (path: string, depth: number) => Effect.Effect<AgentFile, ConfigErro
 })
 
 /** Reads the agent file at an absolute path, and those of its sub-agents. */
-export const load = (path: string): Effect.Effect<AgentFile, ConfigError, Needs> => read(path, 0)
+export const load = (path: string): Effect.Effect<AgentFile, ConfigError, LoadServices> => readAgentFile(path, 0)
 
 /** Services for {@link load} with a home directory that is given, which keeps the trusted folders and an `.env`. */
 export const layerAt = (home: string): Layer.Layer<Environment | FolderTrust, ConfigError, FileSystem.FileSystem | Path.Path> =>

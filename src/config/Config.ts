@@ -7,8 +7,8 @@
  * that has no effect yet and a number out of bounds are warnings. The YAML reader is loaded only when there is a
  * `config.yaml`.
  *
- * {@link check} reads all settings, {@link judge} one place that is about to be changed. Keys without a value (`base_url:`) count
- * as absent. A key that is accepted although nothing reads it yet is marked where it is defined, by `Fields.unsupported`; a value
+ * {@link checkSettings} reads all settings, {@link judgeChange} one place that is about to be changed. Keys without a value (`base_url:`) count
+ * as absent. A key that is accepted although nothing reads it yet is marked where it is defined, by `Fields.markUnsupported`; a value
  * that describes what happens anyway draws no line, and where safety depends on such a key no run starts.
  *
  * **Gotchas**
@@ -30,8 +30,8 @@ import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
 import { ConfigError } from "../domain/AgentError.ts"
 import { redactText } from "../domain/Redaction.ts"
-import { registered, Secrets } from "../domain/Secrets.ts"
-import { nearest } from "../domain/Similarity.ts"
+import { registerSecrets, Secrets } from "../domain/Secrets.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import { HiddenVariables, type Variables as ProcessValues } from "../platform/ProcessVariables.ts"
 import * as DerivedSettings from "./DerivedSettings.ts"
@@ -55,10 +55,10 @@ type RemarkBody = Omit<Remark, "path">
 const withoutEffect = (remedy = "remove it"): RemarkBody => ({ text: `not supported yet, has no effect; ${remedy}`, stops: false })
 
 /** The remark about the value under a name of `parent`; undefined where it has an effect, or may have in its parts. */
-const remark = (parent: Tree.Shape, name: string | number, value: unknown): RemarkBody | undefined => {
+const findRemark = (parent: Tree.Shape, name: string | number, value: unknown): RemarkBody | undefined => {
   if (parent._tag === "MapOf" && parent.facts.unsupportedNames?.includes(String(name)) === true) return withoutEffect()
-  const shape = Tree.shapeAt(parent, [name])
-  const mark = shape === undefined ? undefined : Tree.unsupported(shape)
+  const shape = Tree.findShape(parent, [name])
+  const mark = shape === undefined ? undefined : Tree.readUnsupported(shape)
   if (mark === undefined || mark.holds === "any") return undefined
   const said = JSON.stringify(value)
   if (mark.holds.some((holds) => JSON.stringify(holds) === said)) return undefined
@@ -68,48 +68,48 @@ const remark = (parent: Tree.Shape, name: string | number, value: unknown): Rema
 }
 
 /** The remarks about the parts of settings, or of a value at a path: as they stand in the file, or decoded. */
-const remarks = (value: unknown, shape: Tree.Shape | undefined = Tree.rootShape(), path: Tree.Path = []): ReadonlyArray<Remark> => {
+const listRemarks = (value: unknown, shape: Tree.Shape | undefined = Tree.getRootShape(), path: Tree.Path = []): ReadonlyArray<Remark> => {
   if (shape === undefined || shape._tag === "Value" || typeof value !== "object" || value === null) return []
   return Object.entries(value).flatMap(([name, item]) => {
     // Fields of a section are camelCase once decoded; names of a map and positions of a list are the user's.
-    const key = shape._tag === "Section" ? Tree.keyOf(shape, name) : shape._tag === "ListOf" ? Number(name) : name
-    const found = remark(shape, key, item)
-    return found === undefined ? remarks(item, Tree.shapeAt(shape, [key]), [...path, key]) : [{ path: [...path, key], ...found }]
+    const key = shape._tag === "Section" ? Tree.findFileKey(shape, name) : shape._tag === "ListOf" ? Number(name) : name
+    const found = findRemark(shape, key, item)
+    return found === undefined ? listRemarks(item, Tree.findShape(shape, [key]), [...path, key]) : [{ path: [...path, key], ...found }]
   })
 }
 
 /** The remarks about the value of one key. */
-export const remarksAt = (path: ReadonlyArray<string>, value: unknown): ReadonlyArray<Remark> => {
-  const parent = path.length === 1 ? Tree.rootShape() : Tree.shapeOfPath(path.slice(0, -1))
-  const found = parent === undefined ? undefined : remark(parent, path.at(-1) ?? "", value)
-  return found === undefined ? remarks(value, Tree.shapeOfPath(path), path) : [{ path, ...found }]
+export const listRemarksAt = (path: ReadonlyArray<string>, value: unknown): ReadonlyArray<Remark> => {
+  const parent = path.length === 1 ? Tree.getRootShape() : Tree.findShapeOfPath(path.slice(0, -1))
+  const found = parent === undefined ? undefined : findRemark(parent, path.at(-1) ?? "", value)
+  return found === undefined ? listRemarks(value, Tree.findShapeOfPath(path), path) : [{ path, ...found }]
 }
 
 /** Settings in the words of the file, without the values that have no effect. */
 export const withoutUnsupported = (tree: Tree.Mapping): Tree.Mapping => {
-  const without = (value: Tree.Mapping, shape: Tree.Shape): Tree.Mapping =>
+  const dropUnsupported = (value: Tree.Mapping, shape: Tree.Shape): Tree.Mapping =>
     Object.fromEntries(Object.entries(value).flatMap(([key, item]) => {
-      if (remark(shape, key, item) !== undefined) return []
-      const inside = Tree.shapeAt(shape, [key])
+      if (findRemark(shape, key, item) !== undefined) return []
+      const inside = Tree.findShape(shape, [key])
       if (inside === undefined || !Tree.isMapping(item) || Object.keys(item).length === 0) return [[key, item]]
-      const left = without(item, inside)
+      const left = dropUnsupported(item, inside)
       return Object.keys(left).length === 0 ? [] : [[key, left]]
     }))
-  return without(tree, Tree.rootShape())
+  return dropUnsupported(tree, Tree.getRootShape())
 }
 
 /** The error of settings with which no run may start. */
-export const refusal = (settings: Values): ConfigError | undefined => {
-  const found = remarks(settings).find(({ stops }) => stops)
+export const findRefusal = (settings: Values): ConfigError | undefined => {
+  const found = listRemarks(settings).find(({ stops }) => stops)
   if (found === undefined) return undefined
-  const path = Tree.show(found.path)
+  const path = Tree.formatPath(found.path)
   return new ConfigError({ path, message: `${path}: ${found.text}` })
 }
 
 /** Puts the `<provider>.api_keys` of the top level, whose names are free, under one key that the Schema knows. */
 const gatherProviderKeys = (tree: unknown): unknown => {
   if (!Tree.isMapping(tree)) return tree
-  const { fields } = Tree.rootShape()
+  const { fields } = Tree.getRootShape()
   const isPool = ([key, value]: readonly [string, unknown]): boolean =>
     !fields.has(key) && Tree.isMapping(value) && Object.hasOwn(value, "api_keys")
   const entries = Object.entries(tree)
@@ -119,12 +119,12 @@ const gatherProviderKeys = (tree: unknown): unknown => {
 }
 
 /** Prepares raw settings for the Schema; the remarks say what was changed or ignored. */
-const prepare = (tree: unknown): { readonly tree: unknown; readonly remarks: ReadonlyArray<Remark> } => {
+const prepareTree = (tree: unknown): { readonly tree: unknown; readonly remarks: ReadonlyArray<Remark> } => {
   const found: Array<Remark> = []
-  const root = Tree.rootShape()
+  const root = Tree.getRootShape()
 
-  const single = (value: unknown, { facts }: Tree.Value, path: Tree.Path): unknown => {
-    if (typeof value === "string" && facts.words === true) return Tree.boolean(value) ?? value
+  const prepareScalar = (value: unknown, { facts }: Tree.Value, path: Tree.Path): unknown => {
+    if (typeof value === "string" && facts.words === true) return Tree.parseBoolean(value) ?? value
     if (facts.scalars === true && (typeof value === "number" || typeof value === "boolean")) return String(value)
     if (typeof value !== "number") return value
     const bounded = Math.min(Math.max(value, facts.least ?? -Infinity), facts.most ?? Infinity)
@@ -135,61 +135,61 @@ const prepare = (tree: unknown): { readonly tree: unknown; readonly remarks: Rea
     return value
   }
 
-  const unknownKey = (key: string, { fields, open }: Tree.Section, path: Tree.Path): void => {
-    const meant = nearest(key, fields.keys())
+  const reportUnknownKey = (key: string, { fields, open }: Tree.Section, path: Tree.Path): void => {
+    const meant = findNearest(key, fields.keys())
     if (open && meant === undefined) return
-    const hint = meant === undefined ? "" : `; did you mean "${Tree.show([...path.slice(0, -1), meant])}"?`
+    const hint = meant === undefined ? "" : `; did you mean "${Tree.formatPath([...path.slice(0, -1), meant])}"?`
     found.push({ path, text: `unknown key, ignored${hint}`, stops: false })
   }
 
-  const walk = (value: unknown, shape: Tree.Shape, path: Tree.Path): unknown => {
+  const prepareNode = (value: unknown, shape: Tree.Shape, path: Tree.Path): unknown => {
     switch (shape._tag) {
       case "Section": {
         if (!Tree.isMapping(value)) return value
         return Object.fromEntries(Object.entries(value).flatMap(([key, item]) => {
           const field = shape.fields.get(key)
-          if (field === undefined) unknownKey(key, shape, [...path, key])
-          return field === undefined || item === null || item === "" ? [] : [[key, walk(item, field, [...path, key])]]
+          if (field === undefined) reportUnknownKey(key, shape, [...path, key])
+          return field === undefined || item === null || item === "" ? [] : [[key, prepareNode(item, field, [...path, key])]]
         }))
       }
       case "MapOf": {
         if (!Tree.isMapping(value)) return value
         const present = Object.entries(value).filter(([, item]) => item !== null)
-        return Object.fromEntries(present.map(([key, item]) => [key, walk(item, shape.item, [...path, key])]))
+        return Object.fromEntries(present.map(([key, item]) => [key, prepareNode(item, shape.item, [...path, key])]))
       }
       case "ListOf":
-        return Array.isArray(value) ? value.map((item, index) => walk(item, shape.item, [...path, index])) : value
+        return Array.isArray(value) ? value.map((item, index) => prepareNode(item, shape.item, [...path, index])) : value
       case "Value":
-        return shape.section !== undefined && Tree.isMapping(value) ? walk(value, shape.section, path) : single(value, shape, path)
+        return shape.section !== undefined && Tree.isMapping(value) ? prepareNode(value, shape.section, path) : prepareScalar(value, shape, path)
     }
   }
 
-  const prepared = walk(tree, root, [])
-  return { tree: prepared, remarks: [...found, ...remarks(prepared, root)] }
+  const prepared = prepareNode(tree, root, [])
+  return { tree: prepared, remarks: [...found, ...listRemarks(prepared, root)] }
 }
 
 /** The place of each refusal; the Schema may speak of it by either name of a key. */
-const placesOf = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey> = []): ReadonlyArray<ReadonlyArray<PropertyKey>> => {
+const listIssuePaths = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey> = []): ReadonlyArray<ReadonlyArray<PropertyKey>> => {
   switch (issue._tag) {
     case "Pointer":
-      return placesOf(issue.issue, [...path, ...issue.path])
+      return listIssuePaths(issue.issue, [...path, ...issue.path])
     case "Encoding":
     case "Filter":
-      return placesOf(issue.issue, path)
+      return listIssuePaths(issue.issue, path)
     case "Composite":
-      return issue.issues.flatMap((inner) => placesOf(inner, path))
+      return issue.issues.flatMap((inner) => listIssuePaths(inner, path))
     default:
       return [path]
   }
 }
 
 /** The place in words of the file, no deeper than something is declared. */
-const filePath = (path: ReadonlyArray<PropertyKey>): Tree.Path => {
+const toFilePath = (path: ReadonlyArray<PropertyKey>): Tree.Path => {
   const out: Array<string | number> = []
-  let shape: Tree.Shape | undefined = Tree.rootShape()
+  let shape: Tree.Shape | undefined = Tree.getRootShape()
   for (const key of path) {
-    const name: string | number = typeof key === "number" ? key : shape._tag === "Section" ? Tree.keyOf(shape, String(key)) : String(key)
-    const inside: Tree.Shape | undefined = Tree.shapeAt(shape, [name])
+    const name: string | number = typeof key === "number" ? key : shape._tag === "Section" ? Tree.findFileKey(shape, String(key)) : String(key)
+    const inside: Tree.Shape | undefined = Tree.findShape(shape, [name])
     if (inside === undefined) break
     out.push(name)
     shape = inside
@@ -200,59 +200,59 @@ const filePath = (path: ReadonlyArray<PropertyKey>): Tree.Path => {
 const maxShownChars = 60
 
 /** A value as an error may show it. */
-const foundText = (value: unknown, shape: Tree.Shape | undefined): string => {
+const describeFound = (value: unknown, shape: Tree.Shape | undefined): string => {
   if (value === undefined || value === null) return "nothing"
   if (Array.isArray(value)) return "a list"
   if (Tree.isMapping(value)) return "a mapping"
   if (shape !== undefined && Tree.isSecret(shape)) return `a ${typeof value}`
-  return typeof value === "string" ? JSON.stringify(TextCut.shortened(redactText(value), maxShownChars)) : String(value)
+  return typeof value === "string" ? JSON.stringify(TextCut.shorten(redactText(value), maxShownChars)) : String(value)
 }
 
 /** The lines of a refusal, by place. */
-const explain = (
+const explainIssue = (
   issue: SchemaIssue.Issue,
   tree: unknown
 ): ReadonlyArray<{ readonly path: Tree.Path; readonly text: string }> => {
-  const paths = new Map(placesOf(issue).map((place) => {
-    const path = filePath(place)
-    return [Tree.show(path), path]
+  const paths = new Map(listIssuePaths(issue).map((place) => {
+    const path = toFilePath(place)
+    return [Tree.formatPath(path), path]
   }))
   return Array.from(paths.values(), (path) => {
-    const shape = Tree.shapeAt(Tree.rootShape(), path)
-    const expected = shape === undefined ? "a mapping" : Tree.expected(shape)
-    return { path, text: `expected ${expected}, got ${foundText(Tree.get(tree, path), shape)}` }
+    const shape = Tree.findShape(Tree.getRootShape(), path)
+    const expected = shape === undefined ? "a mapping" : Tree.describeExpected(shape)
+    return { path, text: `expected ${expected}, got ${describeFound(Tree.get(tree, path), shape)}` }
   })
 }
 
 const decode = Schema.decodeUnknownResult(SettingsSchema)
 
 /** Reads raw settings by the Schema: the settings where it takes them, else a line for each place that it refuses. */
-const check = (raw: unknown) => {
-  const { remarks, tree } = prepare(gatherProviderKeys(raw))
+const checkSettings = (raw: unknown) => {
+  const { remarks, tree } = prepareTree(gatherProviderKeys(raw))
   const decoded = decode(tree, { errors: "all" })
   if (decoded._tag === "Success") return { tree, remarks, settings: decoded.success, wrong: [] }
   /** With the key of a mapping that was misspelt and is missing now. */
-  const wrong = explain(decoded.failure.issue, tree).map(({ path, text }) => {
+  const wrong = explainIssue(decoded.failure.issue, tree).map(({ path, text }) => {
     const misspelt = remarks.find((remark) => remark.path.length > path.length && Tree.isMapping(Tree.get(tree, path)) && path.every((key, index) => remark.path[index] === key))
-    return { path, text: misspelt === undefined ? text : `${text}; ${Tree.show(misspelt.path)}: ${misspelt.text}` }
+    return { path, text: misspelt === undefined ? text : `${text}; ${Tree.formatPath(misspelt.path)}: ${misspelt.text}` }
   })
   return { tree, remarks, settings: undefined, wrong }
 }
 
 /** Tests whether a place is in `path`, or `path` in it. */
-const touches = (path: ReadonlyArray<string>) => (place: { readonly path: Tree.Path }): boolean => {
-  const other = Tree.inFile(place.path)
+const isTouching = (path: ReadonlyArray<string>) => (place: { readonly path: Tree.Path }): boolean => {
+  const other = Tree.toFilePath(place.path)
   return other.slice(0, path.length).every((key, index) => String(key) === path[index])
 }
 
 /** Remarks about the changed place, or the error that it is. A reference to a variable is judged when it is known. */
-export const judge = (raw: unknown, path: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
-  const { remarks, tree, wrong } = check(raw)
-  const line = ({ path, text }: { readonly path: Tree.Path; readonly text: string }) => `${Tree.show(path)}: ${text}`
-  const own = wrong.filter(touches(path)).filter((place) => !String(Tree.get(tree, place.path)).includes("${"))
+export const judgeChange = (raw: unknown, path: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
+  const { remarks, tree, wrong } = checkSettings(raw)
+  const renderYamlLine = ({ path, text }: { readonly path: Tree.Path; readonly text: string }) => `${Tree.formatPath(path)}: ${text}`
+  const own = wrong.filter(isTouching(path)).filter((place) => !String(Tree.get(tree, place.path)).includes("${"))
   return own.length === 0
-    ? Effect.succeed(remarks.filter(touches(path)).map(line))
-    : Effect.fail(new ConfigError({ path: Tree.show(path), message: own.map(line).join("\n") }))
+    ? Effect.succeed(remarks.filter(isTouching(path)).map(renderYamlLine))
+    : Effect.fail(new ConfigError({ path: Tree.formatPath(path), message: own.map(renderYamlLine).join("\n") }))
 }
 
 /** A flag of the command line that stands for a key. */
@@ -277,7 +277,7 @@ export interface Options {
 }
 
 /** Settings without the code and the programs of others. */
-const safe = ({ memory: { provider: _, ...memory }, ...settings }: Values): Values => ({
+const stripForeignCode = ({ memory: { provider: _, ...memory }, ...settings }: Values): Values => ({
   ...settings,
   memory,
   plugins: { ...settings.plugins, enabled: [], packages: [] },
@@ -287,7 +287,7 @@ const safe = ({ memory: { provider: _, ...memory }, ...settings }: Values): Valu
 })
 
 /** Settings, with their warnings and refusals. */
-export interface Loaded {
+export interface LoadedSettings {
   readonly settings: Values
   readonly warnings: ReadonlyArray<string>
   /** Reasons for which no run starts with these settings, a line each. */
@@ -295,7 +295,7 @@ export interface Loaded {
 }
 
 /** Sources of the settings. */
-export interface Sources {
+export interface SettingsInput {
   /** The value of `config.yaml`, or undefined when there is none. */
   readonly file: unknown
   readonly environment: Environment["Service"]
@@ -303,45 +303,45 @@ export interface Sources {
   readonly agent?: ReadonlyArray<Flag> | undefined
 }
 
-const assignment = ({ key, name, value }: Flag): ReadonlyArray<SettingSources.Assignment> => {
+const toAssignments = ({ key, name, value }: Flag): ReadonlyArray<SettingSources.Assignment> => {
   const path = key.split(".")
-  return value === undefined ? [] : [{ path, value, origin: SettingSources.named(name, path, "flags") }]
+  return value === undefined ? [] : [{ path, value, origin: SettingSources.makeOrigin(name, path, "flags") }]
 }
 
-const failure = (lines: ReadonlyArray<{ readonly path: string; readonly text: string }>): ConfigError =>
+const toConfigError = (lines: ReadonlyArray<{ readonly path: string; readonly text: string }>): ConfigError =>
   new ConfigError({ path: lines[0]?.path ?? "config.yaml", message: lines.map(({ text }) => text).join("\n") })
 
 /** Resolves the settings from their sources; pure. */
-export const resolve = ({ agent = [], environment, file, flags }: Sources): Effect.Effect<Loaded, ConfigError> =>
+export const resolve = ({ agent = [], environment, file, flags }: SettingsInput): Effect.Effect<LoadedSettings, ConfigError> =>
   Effect.suspend(() => {
     if (file !== undefined && file !== null && !Tree.isMapping(file)) {
       return Effect.fail(new ConfigError({ path: "config.yaml", message: "config.yaml: expected a mapping of keys" }))
     }
     const { missing, tree } = Tree.expand(file ?? {}, (name) => environment.process[name] ?? environment.file[name])
-    const fromFile = SettingSources.read(environment.file, "env-file")
-    const fromProcess = SettingSources.read(environment.process, "environment")
-    const layers = SettingSources.layered(tree, [fromFile.assignments, fromProcess.assignments, agent.flatMap(assignment), flags.flatMap(assignment)])
-    const origins = SettingSources.collect(layers.assignments)
-    const { remarks, settings, wrong } = check(layers.tree)
-    const line = (path: Tree.Path, text: string) => ({ path: Tree.show(path), text: `${SettingSources.label(origins, path)}: ${text}` })
+    const fromFile = SettingSources.readVariables(environment.file, "env-file")
+    const fromProcess = SettingSources.readVariables(environment.process, "environment")
+    const layers = SettingSources.mergeLevels(tree, [fromFile.assignments, fromProcess.assignments, agent.flatMap(toAssignments), flags.flatMap(toAssignments)])
+    const origins = SettingSources.collectOrigins(layers.assignments)
+    const { remarks, settings, wrong } = checkSettings(layers.tree)
+    const renderYamlLine = (path: Tree.Path, text: string) => ({ path: Tree.formatPath(path), text: `${SettingSources.formatLabel(origins, path)}: ${text}` })
     const lines = [
       ...missing.map(({ path, reference, variable }) =>
-        line(path, `${reference} is not set: set ${variable} in the environment or in .env`)
+        renderYamlLine(path, `${reference} is not set: set ${variable} in the environment or in .env`)
       ),
-      ...wrong.map(({ path, text }) => line(path, text))
+      ...wrong.map(({ path, text }) => renderYamlLine(path, text))
     ]
-    if (settings === undefined || lines.length > 0) return Effect.fail(failure(lines))
-    const guardrail = DerivedSettings.guardrail(settings)
-    const told = (stops: boolean) => remarks.flatMap((remark) => remark.stops === stops ? [line(remark.path, remark.text).text] : [])
+    if (settings === undefined || lines.length > 0) return Effect.fail(toConfigError(lines))
+    const guardrail = DerivedSettings.readGuardrail(settings)
+    const formatRemarks = (stops: boolean) => remarks.flatMap((remark) => remark.stops === stops ? [renderYamlLine(remark.path, remark.text).text] : [])
     return Effect.succeed({
       settings: { ...settings, sources: SettingSources.make(origins, layers.dropped) },
       warnings: [
-        ...told(false),
+        ...formatRemarks(false),
         ...fromFile.remarks,
         ...fromProcess.remarks
       ],
       refusals: [
-        ...told(true),
+        ...formatRemarks(true),
         ...guardrail._tag === "Failure" ? [guardrail.failure.message] : []
       ]
     })
@@ -354,12 +354,12 @@ const readFile = (path: string): Effect.Effect<unknown, ConfigError, FileSystem.
   )
 
 /** Hides the variables that settings take secrets from, whatever their names are. */
-const hideNamed = Effect.fnUntraced(function*({ settings }: Loaded, file: unknown, variables: ProcessValues) {
+const hideNamed = Effect.fnUntraced(function*({ settings }: LoadedSettings, file: unknown, variables: ProcessValues) {
   const { mask } = yield* Secrets
   const { hide } = yield* HiddenVariables
   hide([
     ...[...settings.customProviders, ...settings.fallbackProviders, ...Object.values(settings.server.keys)].flatMap(({ keyEnv }) => keyEnv ?? []),
-    ...Tree.references(file).filter((name) => {
+    ...Tree.listReferences(file).filter((name) => {
       const value = variables[name]
       return value !== undefined && mask(value) !== value
     })
@@ -368,29 +368,29 @@ const hideNamed = Effect.fnUntraced(function*({ settings }: Loaded, file: unknow
 
 /** Loads the settings of the home directory. */
 export const load = Effect.fn("Config.load")(
-  function*(options: Options = {}): Effect.fn.Return<Loaded, ConfigError, Environment | FileSystem.FileSystem | Home> {
+  function*(options: Options = {}): Effect.fn.Return<LoadedSettings, ConfigError, Environment | FileSystem.FileSystem | Home> {
     const home = yield* Home
     const environment = yield* Environment
     const file = options.ignoreUserConfig === true ? undefined : yield* readFile(home.config)
     const resolved = yield* resolve({ file, environment, flags: options.flags ?? [], agent: options.agent })
-    const loaded = options.safeMode === true ? { ...resolved, settings: safe(resolved.settings) } : resolved
-    yield* registered(loaded.settings)
+    const loaded = options.safeMode === true ? { ...resolved, settings: stripForeignCode(resolved.settings) } : resolved
+    yield* registerSecrets(loaded.settings)
     yield* hideNamed(loaded, file, environment.process)
-    const limits = InheritedLimits.read(environment.process)
+    const limits = InheritedLimits.readLimits(environment.process)
     if (limits === undefined) return loaded
-    const { values, warnings } = InheritedLimits.tighten(loaded.settings, limits)
+    const { values, warnings } = InheritedLimits.tightenSettings(loaded.settings, limits)
     return { ...loaded, settings: values, warnings: [...loaded.warnings, ...warnings] }
   }
 )
 
-const logged = ({ settings, warnings }: Loaded): Effect.Effect<Values> =>
+const logWarnings = ({ settings, warnings }: LoadedSettings): Effect.Effect<Values> =>
   Effect.as(Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true }), settings)
 
 /** The settings as a service; warnings are logged. */
 export const layer = (
   options: Options = {}
 ): Layer.Layer<Settings, ConfigError, Environment | FileSystem.FileSystem | Home> =>
-  Layer.effect(Settings, Effect.flatMap(load(options), logged))
+  Layer.effect(Settings, Effect.flatMap(load(options), logWarnings))
 
 /** Home directory, environment and settings, from nothing but a platform. */
 export const layerAll = (
@@ -401,8 +401,8 @@ export const layerAll = (
 /**
  * Settings that an application gives, in the words of the file; a key that it leaves out has its default. Warnings are logged.
  */
-export const layerOf = (file: Tree.Mapping = {}): Layer.Layer<Settings, ConfigError> =>
+export const layerFromFile = (file: Tree.Mapping = {}): Layer.Layer<Settings, ConfigError> =>
   Layer.effect(
     Settings,
-    Effect.flatMap(resolve({ file, environment: makeEnvironment({}), flags: [] }), logged)
+    Effect.flatMap(resolve({ file, environment: makeEnvironment({}), flags: [] }), logWarnings)
   )

@@ -29,16 +29,16 @@ export interface ConfigFile {
 export type Path = Tree.Path
 
 /** The error of a place: `agent.yaml: line 12: middlewares[0].import: …`. */
-export const error = (file: ConfigFile, path: Path, message: string): Effect.Effect<ConfigError> =>
+export const makeError = (file: ConfigFile, path: Path, message: string): Effect.Effect<ConfigError> =>
   Effect.gen(function*() {
     const text = yield* file.text
     const line = text === "" || path.length === 0 ? "" : `line ${(yield* Yaml.load).lineOf(text, path)}: `
-    const place = path.length === 0 ? "" : `${Tree.show(path)}: `
-    return new ConfigError({ path: Tree.show(path), message: `${file.name}: ${line}${place}${message}` })
+    const place = path.length === 0 ? "" : `${Tree.formatPath(path)}: `
+    return new ConfigError({ path: Tree.formatPath(path), message: `${file.name}: ${line}${place}${message}` })
   })
 
 /** Values that references stand for. */
-export interface Sources {
+export interface ReferenceSources {
   /** Value of a variable of the environment; absent: references to the environment are left as they are. */
   readonly variable?: ((name: string) => string | undefined) | undefined
   /** Directory of the file. */
@@ -48,7 +48,7 @@ export interface Sources {
 }
 
 /** A reference that stands for nothing. */
-export interface Missing {
+export interface MissingReference {
   readonly path: Path
   /** The mistake and its remedy. */
   readonly message: string
@@ -58,7 +58,7 @@ const reference = /\$?\$\{(?:env[:.]([A-Za-z_]\w*)|(this_file_dir)|variables\.([
 
 const isScalar = (value: unknown): value is string | number | boolean => ["string", "number", "boolean"].includes(typeof value)
 
-const at = (variables: unknown, names: string): unknown =>
+const readVariable = (variables: unknown, names: string): unknown =>
   names.split(".").reduce<unknown>(
     (value, name) => typeof value === "object" && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined,
     variables
@@ -67,15 +67,15 @@ const at = (variables: unknown, names: string): unknown =>
 /** The tree with its references replaced, and those that could not be. */
 export const expand = (
   tree: unknown,
-  { folder, variable, variables }: Sources
-): { readonly tree: unknown; readonly missing: ReadonlyArray<Missing> } => {
-  const missing: Array<Missing> = []
+  { folder, variable, variables }: ReferenceSources
+): { readonly tree: unknown; readonly missing: ReadonlyArray<MissingReference> } => {
+  const missing: Array<MissingReference> = []
 
-  const text = (value: string, path: Path): unknown => {
+  const expandText = (value: string, path: Path): unknown => {
     const [only] = value.matchAll(reference)
     const whole = only?.[0] === value && only[3] !== undefined && !value.startsWith("$$") ? only[3] : undefined
     if (whole !== undefined && variables !== undefined) {
-      const found = at(variables, whole)
+      const found = readVariable(variables, whole)
       if (found !== undefined && found !== null) return found
     }
     return value.replaceAll(reference, (match, name: string | undefined, isFolder: string | undefined, names: string | undefined) => {
@@ -88,19 +88,19 @@ export const expand = (
         return found ?? match
       }
       if (variables === undefined || names === undefined) return match
-      const found = at(variables, names)
+      const found = readVariable(variables, names)
       if (isScalar(found)) return String(found)
       missing.push({ path, message: `${match}: variables has no value ${names}${found === undefined ? "" : " that fits into a text"}` })
       return match
     })
   }
 
-  const walk = (value: unknown, path: Path): unknown => {
-    if (typeof value === "string") return value.includes("${") ? text(value, path) : value
-    if (Array.isArray(value)) return value.map((item, index) => walk(item, [...path, index]))
+  const expandValue = (value: unknown, path: Path): unknown => {
+    if (typeof value === "string") return value.includes("${") ? expandText(value, path) : value
+    if (Array.isArray(value)) return value.map((item, index) => expandValue(item, [...path, index]))
     if (typeof value !== "object" || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, walk(item, [...path, key])]))
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, expandValue(item, [...path, key])]))
   }
 
-  return { tree: walk(tree, []), missing }
+  return { tree: expandValue(tree, []), missing }
 }

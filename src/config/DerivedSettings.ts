@@ -16,7 +16,7 @@ interface AuxiliaryTask extends Omit<Values["auxiliary"][string], "timeout"> {
 }
 
 /** The settings of a side task; an unconfigured one has provider `auto`. */
-export const auxiliaryTask = ({ auxiliary }: Pick<Values, "auxiliary">, task: string): AuxiliaryTask => {
+export const readAuxiliaryTask = ({ auxiliary }: Pick<Values, "auxiliary">, task: string): AuxiliaryTask => {
   const configured = Object.hasOwn(auxiliary, task) ? auxiliary[task] : undefined
   return { provider: "auto", ...configured, timeout: configured?.timeout ?? taskTimeouts.get(task) ?? 30 }
 }
@@ -25,7 +25,7 @@ export const auxiliaryTask = ({ auxiliary }: Pick<Values, "auxiliary">, task: st
 type Fallback = Omit<Values["fallbackProviders"][number], "apiKeyEnv">
 
 /** The chain of fallbacks: `fallback_providers`, or the one `fallback_model` of older files. */
-export const fallbacks = ({ fallbackModel, fallbackProviders }: Values): ReadonlyArray<Fallback> => {
+export const listFallbacks = ({ fallbackModel, fallbackProviders }: Values): ReadonlyArray<Fallback> => {
   const chain = fallbackProviders.length === 0 && fallbackModel !== undefined ? [fallbackModel] : fallbackProviders
   return chain.map(({ apiKeyEnv, ...fallback }) =>
     fallback.keyEnv === undefined && apiKeyEnv !== undefined ? { ...fallback, keyEnv: apiKeyEnv } : fallback
@@ -33,7 +33,7 @@ export const fallbacks = ({ fallbackModel, fallbackProviders }: Values): Readonl
 }
 
 /** The guardrail of Bedrock that every call has to pass; a part of one is an error. */
-export const guardrail = ({ bedrock }: Pick<Values, "bedrock">): Result.Result<Guardrail | undefined, ConfigError> => {
+export const readGuardrail = ({ bedrock }: Pick<Values, "bedrock">): Result.Result<Guardrail | undefined, ConfigError> => {
   const { guardrailIdentifier, guardrailVersion, streamProcessingMode, trace } = bedrock.guardrail
   if (guardrailIdentifier !== undefined && guardrailVersion !== undefined) {
     return Result.succeed({ guardrailIdentifier, guardrailVersion, streamProcessingMode, trace })
@@ -48,8 +48,8 @@ export const guardrail = ({ bedrock }: Pick<Values, "bedrock">): Result.Result<G
  * A route with the guardrail that the settings ask for. A route that cannot have it is an error, so that no call gets past
  * the guardrail by a fallback, a child or a side task.
  */
-export const guarded = (route: Route, settings: Pick<Values, "bedrock">): Result.Result<Route, ConfigError> =>
-  Result.flatMap(guardrail(settings), (guardrail) => {
+export const addGuardrail = (route: Route, settings: Pick<Values, "bedrock">): Result.Result<Route, ConfigError> =>
+  Result.flatMap(readGuardrail(settings), (guardrail) => {
     // The stand-in sends nothing.
     if (guardrail === undefined || route.provider === "offline") return Result.succeed(route)
     if (route.apiMode === "bedrock_converse") return Result.succeed({ ...route, guardrail })
@@ -63,5 +63,5 @@ export const guarded = (route: Route, settings: Pick<Values, "bedrock">): Result
   })
 
 /** Names of the MCP servers that are started in the working directory, having none of their own. */
-export const startedHere = ({ mcpServers }: Pick<Values, "mcpServers">): ReadonlyArray<string> =>
+export const listServersStartedHere = ({ mcpServers }: Pick<Values, "mcpServers">): ReadonlyArray<string> =>
   Object.entries(mcpServers).flatMap(([name, { command, cwd, enabled }]) => enabled && command !== undefined && cwd === undefined ? [name] : [])

@@ -14,7 +14,7 @@
 
 const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" }
 
-const unescape = (text: string): string =>
+const unescapeValue = (text: string): string =>
   text.replaceAll(/\\(.)/gs, (match, letter: string) => escapes[letter] ?? (/["\\$]/.test(letter) ? letter : match))
 
 /** One assignment, as it stands: name, and the value in one of three ways. */
@@ -31,10 +31,10 @@ interface Entry {
   readonly end: number
 }
 
-const entries = (text: string): ReadonlyArray<Entry> =>
+const parseEntries = (text: string): ReadonlyArray<Entry> =>
   Array.from(text.matchAll(assignment), (match) => {
     const [whole, name = "", single, double, bare = ""] = match
-    const value = single ?? (double === undefined ? bare.replace(/\s#.*$/, "").trim() : unescape(double))
+    const value = single ?? (double === undefined ? bare.replace(/\s#.*$/, "").trim() : unescapeValue(double))
     return { name, value, start: match.index, end: match.index + whole.length }
   })
 
@@ -42,9 +42,9 @@ const withoutMark = (text: string): string => text.startsWith("\uFEFF") ? text.s
 
 /** The variables of a file. */
 export const parse = (text: string): Readonly<Record<string, string>> =>
-  Object.fromEntries(entries(withoutMark(text)).map(({ name, value }) => [name, value]))
+  Object.fromEntries(parseEntries(withoutMark(text)).map(({ name, value }) => [name, value]))
 
-const quote = (value: string): string => {
+const quoteValue = (value: string): string => {
   if (/^[\w./:@%+,=~^-]*$/.test(value)) return value
   if (!/['\r\n]/.test(value)) return `'${value}'`
   const escaped = value.replaceAll(/["\\$]/g, (letter) => `\\${letter}`)
@@ -54,14 +54,14 @@ const quote = (value: string): string => {
 /** The text with a variable set: its last line is replaced, or one is added at the end. */
 export const set = (text: string, name: string, value: string): string => {
   const eol = /\r\n/.test(text) ? "\r\n" : "\n"
-  const line = `${name}=${quote(value)}${eol}`
-  const last = entries(text).findLast((entry) => entry.name === name)
+  const line = `${name}=${quoteValue(value)}${eol}`
+  const last = parseEntries(text).findLast((entry) => entry.name === name)
   if (last !== undefined) return text.slice(0, last.start) + line + text.slice(last.end)
   return text === "" || text.endsWith("\n") ? text + line : text + eol + line
 }
 
 /** The text without a variable. */
 export const unset = (text: string, name: string): string =>
-  entries(text)
+  parseEntries(text)
     .filter((entry) => entry.name === name)
     .reduceRight((rest, { end, start }) => rest.slice(0, start) + rest.slice(end), text)

@@ -34,29 +34,29 @@ import * as RouteStatement from "./RouteStatement.ts"
 import { providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
 import * as Yaml from "./Yaml.ts"
 
-const unusable = (key: string, reason: string): ConfigError => new ConfigError({ path: key, message: `${key}: ${reason}` })
+const makeKeyError = (key: string, reason: string): ConfigError => new ConfigError({ path: key, message: `${key}: ${reason}` })
 
 /** The names in a key, escapes resolved. */
-export const namesOf = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
+export const splitKey = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
   const parts = Array.from(key.matchAll(/((?:[^\\.]|\\[^]|\\$)*)(?:\.|$)/g), ([, part = ""]) => part)
   // The expression also matches the empty rest behind the last name.
   const found = parts.slice(0, -1).map((part) => part.replaceAll(/\\([.\\])/g, "$1"))
   return found.length === 0 || found.includes("") || key.endsWith(".")
-    ? Effect.fail(unusable(key, "a key is names with dots between them, such as agent.max_turns"))
+    ? Effect.fail(makeKeyError(key, "a key is names with dots between them, such as agent.max_turns"))
     : Effect.succeed(found)
 }
 
 /** The names of a key that is to be changed; none of them is one of JavaScript's objects. */
-const namesToChange = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
-  Effect.flatMap(namesOf(key), (names) => {
+const splitChangedKey = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
+  Effect.flatMap(splitKey(key), (names) => {
     const reserved = Tree.findReservedName(names)
     return reserved === undefined
       ? Effect.succeed(names)
-      : Effect.fail(unusable(key, `${reserved} cannot be the name of a setting: use another name`))
+      : Effect.fail(makeKeyError(key, `${reserved} cannot be the name of a setting: use another name`))
   })
 
 /** Number of the names that make the longest key of a mapping; 0 when it has none of them. */
-const longest = (tree: Tree.Mapping, names: ReadonlyArray<string>): number => {
+const countLongestKey = (tree: Tree.Mapping, names: ReadonlyArray<string>): number => {
   for (let count = names.length; count > 0; count--) {
     if (Object.hasOwn(tree, names.slice(0, count).join("."))) return count
   }
@@ -65,21 +65,21 @@ const longest = (tree: Tree.Mapping, names: ReadonlyArray<string>): number => {
 
 /** The place in a file that a key means, or would make. Fails where it could be confused with another. */
 export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
-  Effect.flatMap(namesOf(key), (all) => {
+  Effect.flatMap(splitKey(key), (all) => {
     const path: Array<string> = []
     let at: unknown = tree
     let rest = all
     while (rest.length > 0) {
       const mapping = Tree.isMapping(at) ? at : {}
       if (at !== undefined && at !== null && !Tree.isMapping(at)) {
-        return Effect.fail(unusable(key, `${Tree.show(path)} holds ${Array.isArray(at) ? "a list" : "a value"}: it cannot have keys below it`))
+        return Effect.fail(makeKeyError(key, `${Tree.formatPath(path)} holds ${Array.isArray(at) ? "a list" : "a value"}: it cannot have keys below it`))
       }
-      const count = Math.max(1, longest(mapping, rest))
+      const count = Math.max(1, countLongestKey(mapping, rest))
       const name = rest.slice(0, count).join(".")
       rest = rest.slice(count)
       const shadowed = Object.keys(mapping).find((other) => other.startsWith(`${name}.`))
       if (rest.length > 0 && shadowed !== undefined && !Object.hasOwn(mapping, name)) {
-        return Effect.fail(unusable(key, `${JSON.stringify(name)} beside ${JSON.stringify(shadowed)} would be ambiguous: write a dot in a name as \\.`))
+        return Effect.fail(makeKeyError(key, `${JSON.stringify(name)} beside ${JSON.stringify(shadowed)} would be ambiguous: write a dot in a name as \\.`))
       }
       path.push(name)
       at = Tree.get(mapping, [name])
@@ -90,14 +90,14 @@ export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<
 /** The value that a key means; positions of lists count as names. */
 const lookUp = (tree: unknown, names: ReadonlyArray<string>): unknown => {
   if (names.length === 0 || tree === undefined) return tree
-  const count = Tree.isMapping(tree) ? Math.max(1, longest(tree, names)) : 1
+  const count = Tree.isMapping(tree) ? Math.max(1, countLongestKey(tree, names)) : 1
   return lookUp(Tree.get(tree, [names.slice(0, count).join(".")]), names.slice(count))
 }
 
 /**
  * The variable that a key is kept in instead of the file: names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are secrets.
  */
-export const secretVariable = (names: ReadonlyArray<string>): string | undefined =>
+export const findSecretVariable = (names: ReadonlyArray<string>): string | undefined =>
   /_(?:api_key|token|secret)$/i.test(names.at(-1) ?? "")
     ? names.join("_").toUpperCase().replaceAll(/[^A-Z0-9_]/g, "_").replace(/^(?=\d)/, "_")
     : undefined
@@ -113,14 +113,14 @@ export interface Change {
   readonly warnings: ReadonlyArray<string>
 }
 
-type Needs = FileSystem.FileSystem | Home | Path.Path
+type EditServices = FileSystem.FileSystem | Home | Path.Path
 
-const cannotEdit = (key: string): ConfigError =>
-  unusable(key, "config.yaml is laid out in a way that this command cannot change safely: use `hermes config edit`")
+const makeEditError = (key: string): ConfigError =>
+  makeKeyError(key, "config.yaml is laid out in a way that this command cannot change safely: use `hermes config edit`")
 
 /** Converts what a user typed to the type of its place; a place of any type takes the YAML value. */
-const typed = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unknown => {
-  const shape = Tree.shapeOfPath(path)
+const parseTyped = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unknown => {
+  const shape = Tree.findShapeOfPath(path)
   const isText = shape?._tag === "Value" && !shape.kinds.has("anything")
   if (shape !== undefined && (isText || !/^\s*[[{]/.test(text))) return text === "null" ? null : Tree.coerce(text, shape)
   return /^\s*[#&*!|>]/.test(text) ? text : Result.getOrElse(yaml.parse(text), () => text)
@@ -140,7 +140,7 @@ const changeFile = Effect.fnUntraced(function*<A>(
     readonly assignments: ReadonlyArray<Assignment>
     readonly result: (warnings: ReadonlyArray<string>) => A
   }, ConfigError>
-): Effect.fn.Return<A, ConfigError, Needs> {
+): Effect.fn.Return<A, ConfigError, EditServices> {
   const home = yield* Home
   const yaml = yield* Yaml.load
   yield* home.ensure
@@ -155,11 +155,11 @@ const changeFile = Effect.fnUntraced(function*<A>(
       for (const { key, path, value } of assignments) {
         const reserved = Tree.findReservedName(path) ?? Tree.findPrototypeKey(value)?.at(-1)
         if (reserved !== undefined) {
-          return yield* unusable(key ?? Tree.show(path), `${reserved} cannot be the name of a setting: use another name`)
+          return yield* makeKeyError(key ?? Tree.formatPath(path), `${reserved} cannot be the name of a setting: use another name`)
         }
-        if (value !== undefined) warnings.push(...yield* Config.judge(Tree.set(tree, path, value), path))
+        if (value !== undefined) warnings.push(...yield* Config.judgeChange(Tree.set(tree, path, value), path))
         const edited = value === undefined ? YamlEdit.unset(yaml, text, path) : YamlEdit.set(yaml, text, path, value)
-        if (edited === undefined) return yield* cannotEdit(key ?? Tree.show(path))
+        if (edited === undefined) return yield* makeEditError(key ?? Tree.formatPath(path))
         text = edited
         tree = value === undefined ? Tree.remove(tree, path) : Tree.set(tree, path, value)
       }
@@ -169,14 +169,14 @@ const changeFile = Effect.fnUntraced(function*<A>(
 })
 
 /** Changes one place: `decide` returns it and its value. */
-const change = (key: string, decide: (tree: unknown, yaml: Yaml.Yaml) => Effect.Effect<Assignment, ConfigError>) =>
+const changePlace = (key: string, decide: (tree: unknown, yaml: Yaml.Yaml) => Effect.Effect<Assignment, ConfigError>) =>
   changeFile((tree, yaml) =>
     Effect.map(decide(tree, yaml), (one) => ({
       assignments: [{ ...one, key }],
-      result: (warnings): Change => ({ file: "config.yaml", key: Tree.show(one.path), wasSet: Tree.get(tree, one.path) !== undefined, warnings })
+      result: (warnings): Change => ({ file: "config.yaml", key: Tree.formatPath(one.path), wasSet: Tree.get(tree, one.path) !== undefined, warnings })
     })))
 
-const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string) => string): Effect.fn.Return<Change, ConfigError, Needs> {
+const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string) => string): Effect.fn.Return<Change, ConfigError, EditServices> {
   const home = yield* Home
   yield* home.ensure
   return yield* updateText(home.database, home.env, (text) =>
@@ -187,36 +187,36 @@ const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string)
 })
 
 /** Sets a key to what a user typed. */
-export const set = Effect.fn("Edit.set")(function*(key: string, text: string): Effect.fn.Return<Change, ConfigError, Needs> {
-  const names = yield* namesToChange(key)
-  const variable = secretVariable(names)
+export const set = Effect.fn("Edit.set")(function*(key: string, text: string): Effect.fn.Return<Change, ConfigError, EditServices> {
+  const names = yield* splitChangedKey(key)
+  const variable = findSecretVariable(names)
   if (variable !== undefined) {
     const kept = yield* changeEnv(variable, (file) => DotEnv.set(file, variable, text))
     if (names.length === 1) return kept
   }
-  return yield* change(key, (tree, yaml) =>
+  return yield* changePlace(key, (tree, yaml) =>
     Effect.map(locate(tree, key), (path) => ({
       path,
-      value: variable === undefined ? typed(text, path, yaml) : `\${${variable}}`
+      value: variable === undefined ? parseTyped(text, path, yaml) : `\${${variable}}`
     })))
 })
 
 /** Keys of the main model's section that {@link setModel} sets. */
 interface ModelChange extends Readonly<Record<"default", string>>, Readonly<Record<"provider" | "base_url" | "api_mode", string | undefined>> {}
 
-const text = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+const toText = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
 /**
  * Makes a model the main one. The keys that belonged to its old provider or address are removed and answered; all is written
  * at once, or nothing.
  */
-export const setModel = (wanted: ModelChange): Effect.Effect<ReadonlyArray<string>, ConfigError, Needs> =>
+export const setModel = (wanted: ModelChange): Effect.Effect<ReadonlyArray<string>, ConfigError, EditServices> =>
   changeFile((tree) => {
-    const at = (key: string): unknown => Tree.get(tree, ["model", key])
-    const old = { provider: text(at("provider")), baseUrl: text(at("base_url")) }
+    const readMember = (key: string): unknown => Tree.get(tree, ["model", key])
+    const old = { provider: toText(readMember("provider")), baseUrl: toText(readMember("base_url")) }
     const said = Object.entries(wanted).filter(([, value]) => value !== undefined)
-    const gone = RouteStatement.superseded(old, { provider: wanted.provider, baseUrl: wanted.base_url }).map((member) => RouteStatement.fileKeys[member])
-      .filter((key) => at(key) !== undefined && !said.some(([name]) => name === key))
+    const gone = RouteStatement.listSuperseded(old, { provider: wanted.provider, baseUrl: wanted.base_url }).map((member) => RouteStatement.fileKeys[member])
+      .filter((key) => readMember(key) !== undefined && !said.some(([name]) => name === key))
     const changed = [...gone.map((key) => [key, undefined] as const), ...said]
     return Effect.succeed({
       assignments: changed.map(([key, value]) => ({ path: ["model", key], value })),
@@ -228,24 +228,24 @@ export const setModel = (wanted: ModelChange): Effect.Effect<ReadonlyArray<strin
 export const modify = (
   path: ReadonlyArray<string>,
   next: (value: unknown) => unknown
-): Effect.Effect<Change, ConfigError, Needs> =>
-  change(Tree.show(path), (tree) => Effect.succeed({ path, value: next(Tree.get(tree, path)) }))
+): Effect.Effect<Change, ConfigError, EditServices> =>
+  changePlace(Tree.formatPath(path), (tree) => Effect.succeed({ path, value: next(Tree.get(tree, path)) }))
 
 /** Removes a key, and the sections that it leaves empty; one that is not there is no error. */
-export const unset = Effect.fn("Edit.unset")(function*(key: string): Effect.fn.Return<Change, ConfigError, Needs> {
-  const names = yield* namesToChange(key)
-  const variable = secretVariable(names)
+export const unset = Effect.fn("Edit.unset")(function*(key: string): Effect.fn.Return<Change, ConfigError, EditServices> {
+  const names = yield* splitChangedKey(key)
+  const variable = findSecretVariable(names)
   if (variable !== undefined) {
     const kept = yield* changeEnv(variable, (file) => DotEnv.unset(file, variable))
     if (names.length === 1) return kept
   }
-  return yield* change(key, (tree) => Effect.map(locate(tree, key), (path) => ({ path, value: undefined })))
+  return yield* changePlace(key, (tree) => Effect.map(locate(tree, key), (path) => ({ path, value: undefined })))
 })
 
 /** Keys whose values hold parameters of any shape. */
 const openKeys: ReadonlySet<string> = new Set(["middlewares", "plugins"])
 
-const encode = (settings: Values): Tree.Mapping => {
+const encodeSettings = (settings: Values): Tree.Mapping => {
   const encoded: Tree.Mapping = Schema.encodeSync(SettingsSchema)(settings)
   const { [providerKeysKey]: pools, ...others } = encoded
   // Parameters of plugins and middleware have no Schema here: their secrets are known by key and shape.
@@ -254,42 +254,42 @@ const encode = (settings: Values): Tree.Mapping => {
 }
 
 /** The settings in effect, by the keys of the file, secrets masked. */
-interface Shown {
+interface MaskedSettings {
   readonly values: Tree.Mapping
   /** Keys that are left out or changed from what the user wrote: a line each. */
   readonly warnings: ReadonlyArray<string>
 }
 
 /** All settings that have an effect now. */
-export const show = Effect.fn("Edit.show")(function*(
+export const readAllSettings = Effect.fn("Edit.show")(function*(
   options: Config.Options = {}
-): Effect.fn.Return<Shown, ConfigError, Environment | FileSystem.FileSystem | Home> {
+): Effect.fn.Return<MaskedSettings, ConfigError, Environment | FileSystem.FileSystem | Home> {
   const { refusals, settings, warnings } = yield* Config.load(options)
-  return { values: Config.withoutUnsupported(encode(settings)), warnings: [...refusals, ...warnings] }
+  return { values: Config.withoutUnsupported(encodeSettings(settings)), warnings: [...refusals, ...warnings] }
 })
 
 /** A key that the settings have, or the name of a secret. */
 export const isKnown = (key: string): Effect.Effect<boolean, ConfigError> =>
-  Effect.map(namesOf(key), (names) => Tree.shapeOfPath(names) !== undefined || secretVariable(names) !== undefined)
+  Effect.map(splitKey(key), (names) => Tree.findShapeOfPath(names) !== undefined || findSecretVariable(names) !== undefined)
 
 /** The key that an unknown one most likely stands for. */
-export const nearestKey = (key: string): Effect.Effect<string | undefined, ConfigError> =>
-  Effect.map(namesOf(key), (names) => Tree.nearestPath(names)?.join("."))
+export const findNearestKey = (key: string): Effect.Effect<string | undefined, ConfigError> =>
+  Effect.map(splitKey(key), (names) => Tree.findNearestPath(names)?.join("."))
 
 /** The value of a key that holds now: the file's, the environment's or the default. Secrets are masked. */
 export const get = Effect.fn("Edit.get")(function*(
   key: string
 ): Effect.fn.Return<Option.Option<unknown>, ConfigError, Environment | FileSystem.FileSystem | Home> {
-  const names = yield* namesOf(key)
-  if (names.length === 1 && secretVariable(names) !== undefined) {
+  const names = yield* splitKey(key)
+  if (names.length === 1 && findSecretVariable(names) !== undefined) {
     const environment = yield* Environment
     return Option.map(Option.fromUndefinedOr(environment.get(names.join("").toUpperCase())), mask)
   }
   const { settings } = yield* Config.load()
-  return Option.fromUndefinedOr(lookUp(encode(settings), names))
+  return Option.fromUndefinedOr(lookUp(encodeSettings(settings), names))
 })
 
 /** The warnings about what has no effect yet in the value of a key. */
-export const unsupported = (key: string, value: unknown): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
-  Effect.map(namesOf(key), (names) =>
-    Config.remarksAt(names, value).map(({ path, text }) => `${Tree.show(path)}: ${text}`))
+export const listUnsupported = (key: string, value: unknown): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
+  Effect.map(splitKey(key), (names) =>
+    Config.listRemarksAt(names, value).map(({ path, text }) => `${Tree.formatPath(path)}: ${text}`))

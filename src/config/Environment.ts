@@ -22,8 +22,8 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { ConfigError } from "../domain/AgentError.ts"
-import { holdsSecret } from "../domain/CredentialNames.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
+import { isSecretName } from "../domain/CredentialNames.ts"
+import { describeReason } from "../domain/PathProblem.ts"
 import { type Registry, Secrets } from "../domain/Secrets.ts"
 import * as Leases from "../platform/Leases.ts"
 import * as DotEnv from "./DotEnv.ts"
@@ -56,10 +56,10 @@ export interface HomePaths {
   readonly ensure: Effect.Effect<void, ConfigError>
 }
 
-const userDirectory = (variables: Variables): string | undefined => variables["HOME"] || variables["USERPROFILE"]
+const findUserDirectory = (variables: Variables): string | undefined => variables["HOME"] || variables["USERPROFILE"]
 
-const rootOf = (variables: Variables, paths: Path.Path): string | undefined => {
-  const user = userDirectory(variables)
+const findRoot = (variables: Variables, paths: Path.Path): string | undefined => {
+  const user = findUserDirectory(variables)
   const chosen = variables["HERMES_HOME"]?.trim()
   if (!chosen) return user && paths.join(user, ".hermes")
   if (chosen !== "~" && !chosen.startsWith("~/")) return paths.resolve(chosen)
@@ -76,7 +76,7 @@ export class Home extends Context.Service<Home, HomePaths>()("hermes-effect/conf
   static readonly layer: Layer.Layer<Home, ConfigError, FileSystem.FileSystem | Path.Path> = Layer.effect(
     Home,
     Effect.gen(function*() {
-      const root = rootOf(yield* ProcessVariables, yield* Path.Path)
+      const root = findRoot(yield* ProcessVariables, yield* Path.Path)
       if (root !== undefined) return yield* makeHome(root)
       const message = "neither HERMES_HOME nor HOME is set: set HERMES_HOME to a directory"
       return yield* new ConfigError({ path: "HERMES_HOME", message })
@@ -93,26 +93,26 @@ const makeHome = (root: string): Effect.Effect<HomePaths, never, FileSystem.File
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
-    const at = (name: string): string => paths.join(root, name)
+    const resolveName = (name: string): string => paths.join(root, name)
     return {
       root,
-      config: at("config.yaml"),
-      env: at(".env"),
-      plugins: at("plugins"),
-      memories: at("memories"),
-      skills: at("skills"),
-      scripts: at("scripts"),
-      cron: at("cron"),
+      config: resolveName("config.yaml"),
+      env: resolveName(".env"),
+      plugins: resolveName("plugins"),
+      memories: resolveName("memories"),
+      skills: resolveName("skills"),
+      scripts: resolveName("scripts"),
+      cron: resolveName("cron"),
       results: paths.join(root, "cache", "results"),
       changes: paths.join(root, "changes"),
-      database: at("state.db"),
-      ensure: Effect.mapError(fs.makeDirectory(root, { recursive: true, mode: 0o700 }), refused(root, "created"))
+      database: resolveName("state.db"),
+      ensure: Effect.mapError(fs.makeDirectory(root, { recursive: true, mode: 0o700 }), makeRefusal(root, "created"))
     }
   })
 
 /** The error of a path that the system refused. */
-const refused = (path: string, what: string) => (error: PlatformError): ConfigError =>
-  new ConfigError({ path, message: `${path}: cannot be ${what}: ${reasonOf(error)}` })
+const makeRefusal = (path: string, what: string) => (error: PlatformError): ConfigError =>
+  new ConfigError({ path, message: `${path}: cannot be ${what}: ${describeReason(error)}` })
 
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
@@ -122,13 +122,13 @@ export const readText = (path: string): Effect.Effect<Option.Option<string>, Con
     fs.readFileString(path).pipe(
       Effect.map(Option.some),
       Effect.catchIf(isMissing, () => Effect.succeedNone),
-      Effect.mapError(refused(path, "read"))
+      Effect.mapError(makeRefusal(path, "read"))
     ))
 
 const encoder = new TextEncoder()
 
 /** Puts a file in the place of another, whole or not at all, on disk before it is seen. Only its owner can read it. */
-const replace = (path: string, text: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem | Path.Path> =>
+const replaceFile = (path: string, text: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
@@ -141,7 +141,7 @@ const replace = (path: string, text: string): Effect.Effect<void, PlatformError,
     yield* fs.rename(draft, path)
   }).pipe(Effect.scoped)
 
-const leaseRefused = (path: string, error: Leases.LeaseTaken | Leases.LeaseFailed): ConfigError =>
+const toLeaseError = (path: string, error: Leases.LeaseTaken | Leases.LeaseFailed): ConfigError =>
   new ConfigError({
     path,
     message: error._tag === "LeaseTaken"
@@ -161,7 +161,7 @@ export const updateText = <A, R>(
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const target = yield* Effect.orElseSucceed(fs.realPath(path), () => path)
-    return yield* Leases.duringIn(database, target, (lease) =>
+    return yield* Leases.runWithLease(database, target, (lease) =>
       Effect.gen(function*() {
         const before = Option.getOrElse(yield* readText(target), () => "")
         const { result, text } = yield* change(before)
@@ -169,10 +169,10 @@ export const updateText = <A, R>(
         if (!(yield* lease.isHeld)) {
           return yield* new ConfigError({ path: target, message: `${target}: another process took over while this one waited: try again` })
         }
-        yield* Effect.mapError(replace(target, text), refused(target, "written"))
+        yield* Effect.mapError(replaceFile(target, text), makeRefusal(target, "written"))
         return result
       })).pipe(
-      Effect.mapError((error) => error._tag === "ConfigError" ? error : leaseRefused(target, error))
+      Effect.mapError((error) => error._tag === "ConfigError" ? error : toLeaseError(target, error))
     )
   })
 
@@ -191,7 +191,7 @@ export interface Service {
  * Looks up the keys of a service whose address the user may name: in the one source that names the address, so that no other
  * source's key follows it; in both where none does.
  */
-export const besideAddress = (environment: Service, addresses: ReadonlyArray<string>): Service["get"] => {
+export const makeAddressGetter = (environment: Service, addresses: ReadonlyArray<string>): Service["get"] => {
   const source = [environment.process, environment.file].find((variables) => addresses.some((name) => variables[name]))
   return source === undefined ? environment.get : (name) => source[name] || undefined
 }
@@ -204,10 +204,10 @@ export const make = (process: Variables, file: Variables = {}): Service => ({
 })
 
 /** Registers the values of all variables that hold secrets by their names. */
-const registered = (secrets: Registry, environment: Service): Service => {
+const registerSecrets = (secrets: Registry, environment: Service): Service => {
   for (const variables of [environment.process, environment.file]) {
     for (const [name, value] of Object.entries(variables)) {
-      if (value !== undefined && holdsSecret(name)) secrets.add(value)
+      if (value !== undefined && isSecretName(name)) secrets.add(value)
     }
   }
   return environment
@@ -226,13 +226,13 @@ export class Environment extends Context.Service<Environment, Service>()("hermes
       const home = yield* Home
       const text = yield* readText(home.env)
       const file = Option.match(text, { onNone: () => ({}), onSome: DotEnv.parse })
-      return registered(yield* Secrets, make(yield* ProcessVariables, file))
+      return registerSecrets(yield* Secrets, make(yield* ProcessVariables, file))
     })
   )
 
   /** Variables that are given. */
   static readonly layerOf = (variables: Variables): Layer.Layer<Environment> => Layer.effect(
     Environment,
-    Effect.map(Secrets, (secrets) => registered(secrets, make(variables)))
+    Effect.map(Secrets, (secrets) => registerSecrets(secrets, make(variables)))
   )
 }

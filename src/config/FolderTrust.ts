@@ -45,7 +45,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import { ConfigError } from "../domain/AgentError.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
+import { describeReason } from "../domain/PathProblem.ts"
 import * as GitDirectory from "../platform/GitDirectory.ts"
 import { Home, ProcessVariables, readText, updateText } from "./Environment.ts"
 
@@ -95,11 +95,11 @@ export interface Service {
 }
 
 /** The command line that trusts a folder. */
-export const remedy = (project: string): string => `hermes trust add ${/^[\w./~-]+$/.test(project) ? project : JSON.stringify(project)}`
+export const renderRemedy = (project: string): string => `hermes trust add ${/^[\w./~-]+$/.test(project) ? project : JSON.stringify(project)}`
 
 /** The refusal of a file of a folder that nobody trusted: one line with the command. */
-export const untrusted = (file: string, project: string): ConfigError =>
-  new ConfigError({ path: file, message: `${file} is not used: its folder is not trusted. Look at it, then run \`${remedy(project)}\`` })
+export const makeUntrustedError = (file: string, project: string): ConfigError =>
+  new ConfigError({ path: file, message: `${file} is not used: its folder is not trusted. Look at it, then run \`${renderRemedy(project)}\`` })
 
 /**
  * The trust of folders.
@@ -117,34 +117,34 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const file = paths.join(home.root, fileName)
 
-  const unusable = (error: { readonly message: string }): ConfigError =>
+  const makeUnusableError = (error: { readonly message: string }): ConfigError =>
     new ConfigError({ path: file, message: `${file} cannot be used; correct or remove it: ${error.message.replaceAll(/\s+/g, " ")}` })
 
-  const decoded = (text: string): Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError> =>
+  const decodeFolders = (text: string): Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError> =>
     text.trim() === ""
       ? Effect.succeed([])
-      : Effect.mapBoth(Schema.decodeUnknownEffect(TrustList)(text), { onFailure: unusable, onSuccess: ({ folders }) => folders })
+      : Effect.mapBoth(Schema.decodeUnknownEffect(TrustList)(text), { onFailure: makeUnusableError, onSuccess: ({ folders }) => folders })
 
-  const stored = Effect.flatMap(readText(file), (text) => decoded(Option.getOrElse(text, () => ""))).pipe(Effect.provideContext(context))
+  const stored = Effect.flatMap(readText(file), (text) => decodeFolders(Option.getOrElse(text, () => ""))).pipe(Effect.provideContext(context))
 
-  const change = <A>(next: (folders: ReadonlyArray<TrustedFolder>) => readonly [ReadonlyArray<TrustedFolder>, A]) =>
+  const updateFolders = <A>(next: (folders: ReadonlyArray<TrustedFolder>) => readonly [ReadonlyArray<TrustedFolder>, A]) =>
     Effect.andThen(
       home.ensure,
       updateText(home.database, file, (text) =>
-        Effect.map(decoded(text), (folders) => {
+        Effect.map(decodeFolders(text), (folders) => {
           const [kept, result] = next(folders)
           return { text: kept === folders ? text : `${JSON.stringify({ folders: kept }, null, 2)}\n`, result }
         }))
     ).pipe(Effect.provideContext(context))
 
-  const real = (folder: string) => fs.realPath(paths.resolve(folder))
+  const resolveRealPath = (folder: string) => fs.realPath(paths.resolve(folder))
 
-  const ownerOf = (folder: string) => Effect.map(fs.stat(folder), ({ uid }) => Option.getOrNull(uid))
+  const findOwner = (folder: string) => Effect.map(fs.stat(folder), ({ uid }) => Option.getOrNull(uid))
 
   /** A folder and those that it lies in, the innermost first. */
-  const upwards = (folder: string): ReadonlyArray<string> => {
+  const listAncestors = (folder: string): ReadonlyArray<string> => {
     const parent = paths.dirname(folder)
-    return parent === folder ? [folder] : [folder, ...upwards(parent)]
+    return parent === folder ? [folder] : [folder, ...listAncestors(parent)]
   }
 
   /** Whatever has the name stops trust, also where git would take it for none. */
@@ -154,14 +154,14 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
 
   const isWithin = (folder: string, outer: string): boolean => folder === outer || folder.startsWith(outer + paths.sep)
 
-  const ownRoot = Effect.orElseSucceed(real(home.root), () => home.root)
+  const ownRoot = Effect.orElseSucceed(resolveRealPath(home.root), () => home.root)
 
   /** The user's directory and what holds it: they hold other folders' files. */
   const outermost = Effect.suspend(() => {
     const user = variables["HOME"] || variables["USERPROFILE"]
-    return user === undefined ? Effect.undefined : Effect.orElseSucceed(real(user), () => user)
+    return user === undefined ? Effect.undefined : Effect.orElseSucceed(resolveRealPath(user), () => user)
   })
-  const holdsOthers = (path: string) => Effect.map(outermost, (user) => paths.dirname(path) === path || user !== undefined && isWithin(user, path))
+  const hasOtherFolders = (path: string) => Effect.map(outermost, (user) => paths.dirname(path) === path || user !== undefined && isWithin(user, path))
 
   /** The folder of the variable, with its owner of this moment. */
   const ofVariable = Effect.suspend(() => {
@@ -169,72 +169,72 @@ export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | 
     return named === undefined || !paths.isAbsolute(named)
       ? Effect.succeed([])
       : Effect.gen(function*() {
-        const path = yield* real(named)
-        return (yield* holdsOthers(path)) ? [] : [{ path, owner: yield* ownerOf(path) }]
+        const path = yield* resolveRealPath(named)
+        return (yield* hasOtherFolders(path)) ? [] : [{ path, owner: yield* findOwner(path) }]
       }).pipe(Effect.orElseSucceed(() => []))
   })
 
   const isTrusted = Effect.fnUntraced(function*(folder: string) {
-    const at = yield* real(folder)
+    const at = yield* resolveRealPath(folder)
     if (isWithin(at, yield* ownRoot)) return true
     const known = new Map([...yield* ofVariable, ...yield* stored].map((one) => [one.path, one]))
     if (known.size === 0) return false
     const owners: Array<number | null> = []
-    for (const above of upwards(at)) {
+    for (const above of listAncestors(at)) {
       const entry = known.get(above)
-      owners.push(yield* ownerOf(above))
+      owners.push(yield* findOwner(above))
       if (entry !== undefined) return owners.every((owner) => owner === entry.owner)
       if (yield* isMarked(above)) return false
     }
     return false
   })
 
-  const judged: Service["isTrusted"] = (folder) =>
+  const checkTrust: Service["isTrusted"] = (folder) =>
     Effect.catch(isTrusted(folder), (error) => Effect.as(error._tag === "ConfigError" ? Effect.logWarning(error.message) : Effect.void, false))
 
-  const projectOf: Service["projectOf"] = Effect.fnUntraced(function*(folder) {
-    const at = yield* Effect.orElseSucceed(real(folder), () => paths.resolve(folder))
-    for (const above of upwards(at)) {
+  const findProject: Service["projectOf"] = Effect.fnUntraced(function*(folder) {
+    const at = yield* Effect.orElseSucceed(resolveRealPath(folder), () => paths.resolve(folder))
+    for (const above of listAncestors(at)) {
       if (yield* isRepository(above)) return above
     }
     return at
   })
 
-  const withheld: Service["withheld"] = Effect.fnUntraced(function*(folder) {
+  const listWithheld: Service["withheld"] = Effect.fnUntraced(function*(folder) {
     const own = yield* ownRoot
-    const at = yield* Effect.orElseSucceed(real(folder), () => paths.resolve(folder))
-    const folders = yield* Effect.filter(Array.from(new Set([at, yield* projectOf(at)])), (one) =>
-      Effect.zipWith(judged(one), holdsOthers(one), (isTrusted, holds) => !isTrusted && !holds))
+    const at = yield* Effect.orElseSucceed(resolveRealPath(folder), () => paths.resolve(folder))
+    const folders = yield* Effect.filter(Array.from(new Set([at, yield* findProject(at)])), (one) =>
+      Effect.zipWith(checkTrust(one), hasOtherFolders(one), (isTrusted, holds) => !isTrusted && !holds))
     const parts = folders.flatMap((one) => [ownParts.agents, ownParts.plugins, ...ownParts.skills].map((name) => paths.join(one, name)))
     return yield* Effect.filter(parts, (part) => isWithin(part, own) ? Effect.succeed(false) : Effect.orElseSucceed(fs.exists(part), () => true))
   })
 
   return {
-    isTrusted: judged,
-    mayStartIn: (folder) => Effect.flatMap(judged(folder), (trusted) =>
-      trusted ? Effect.succeed(true) : Effect.orElseSucceed(Effect.flatMap(real(folder), holdsOthers), () => false)),
+    isTrusted: checkTrust,
+    mayStartIn: (folder) => Effect.flatMap(checkTrust(folder), (trusted) =>
+      trusted ? Effect.succeed(true) : Effect.orElseSucceed(Effect.flatMap(resolveRealPath(folder), hasOtherFolders), () => false)),
     trust: Effect.fnUntraced(function*(folder) {
-      const refused = (reason: string) => new ConfigError({ path: folder, message: `${folder}: ${reason}` })
-      const path = yield* Effect.mapError(real(folder), (error) => refused(`cannot be trusted: ${reasonOf(error)}`))
-      const { type, uid } = yield* Effect.mapError(fs.stat(path), (error) => refused(`cannot be trusted: ${reasonOf(error)}`))
-      if (type !== "Directory") return yield* refused(`this is not a folder: trust the folder that it lies in, ${paths.dirname(path)}`)
-      if (yield* holdsOthers(path)) {
-        return yield* refused("this folder holds everything else too: trust the folder of the project")
+      const makeRefusal = (reason: string) => new ConfigError({ path: folder, message: `${folder}: ${reason}` })
+      const path = yield* Effect.mapError(resolveRealPath(folder), (error) => makeRefusal(`cannot be trusted: ${describeReason(error)}`))
+      const { type, uid } = yield* Effect.mapError(fs.stat(path), (error) => makeRefusal(`cannot be trusted: ${describeReason(error)}`))
+      if (type !== "Directory") return yield* makeRefusal(`this is not a folder: trust the folder that it lies in, ${paths.dirname(path)}`)
+      if (yield* hasOtherFolders(path)) {
+        return yield* makeRefusal("this folder holds everything else too: trust the folder of the project")
       }
       const entry: TrustedFolder = { path, owner: Option.getOrNull(uid), trusted_at: DateTime.formatIso(yield* DateTime.now) }
-      return yield* change((folders) => [[...folders.filter((one) => one.path !== path), entry], entry])
+      return yield* updateFolders((folders) => [[...folders.filter((one) => one.path !== path), entry], entry])
     }),
     forget: Effect.fnUntraced(function*(folder) {
       const path = paths.resolve(folder)
-      const names = new Set([path, yield* Effect.orElseSucceed(real(folder), () => path)])
-      return yield* change((folders) => {
+      const names = new Set([path, yield* Effect.orElseSucceed(resolveRealPath(folder), () => path)])
+      return yield* updateFolders((folders) => {
         const kept = folders.filter((one) => !names.has(one.path))
         return kept.length === folders.length ? [folders, false] : [kept, true]
       })
     }),
     list: Effect.map(stored, (folders) => folders.toSorted((a, b) => a.path < b.path ? -1 : 1)),
-    projectOf,
-    withheld
+    projectOf: findProject,
+    withheld: listWithheld
   }
 })
 

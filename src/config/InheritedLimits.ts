@@ -71,38 +71,38 @@ const decodeText = Schema.decodeUnknownOption(text)
 const encodeText = Schema.encodeSync(text)
 
 /** The limits in an environment; undefined for a program that a user started. */
-export const read = (variables: Readonly<Record<string, string | undefined>>): Limits | undefined => {
+export const readLimits = (variables: Readonly<Record<string, string | undefined>>): Limits | undefined => {
   const given = variables[variable]
   return given === undefined ? undefined : Option.getOrElse(decodeText(given), () => strictest)
 }
 
 /** The value of the variable. */
-export const write = (limits: Limits): string => encodeText(limits)
+export const encodeLimits = (limits: Limits): string => encodeText(limits)
 
 const looseness: Readonly<Record<Limits["mode"], number>> = { manual: 0, smart: 1, off: 2 }
 
-const within = (path: string, roots: ReadonlyArray<string>): boolean =>
+const isWithin = (path: string, roots: ReadonlyArray<string>): boolean =>
   roots.some((root) => path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`))
 
 /** Settings under limits, and a line for every one that they changed against what the user may have meant. */
-export const tighten = (values: Values, limits: Limits): { readonly values: Values; readonly warnings: ReadonlyArray<string> } => {
+export const tightenSettings = (values: Values, limits: Limits): { readonly values: Values; readonly warnings: ReadonlyArray<string> } => {
   const { approvals, permissions, security } = values
   const isLooser = looseness[approvals.mode] > looseness[limits.mode]
-  const unattended = <A extends "deny" | "approve">(own: A): A | "deny" => limits.unattended === "deny" ? "deny" : own
+  const tightenUnattended = <A extends "deny" | "approve">(own: A): A | "deny" => limits.unattended === "deny" ? "deny" : own
   const safeRoots = limits.safeRoots.length === 0 || security.writeSafeRoot.length > 0
     ? security.writeSafeRoot
     : limits.safeRoots
-  const confined = limits.safeRoots.length === 0 ? safeRoots : safeRoots.filter((root) => within(root, limits.safeRoots))
+  const confined = limits.safeRoots.length === 0 ? safeRoots : safeRoots.filter((root) => isWithin(root, limits.safeRoots))
   return {
     values: {
       ...values,
       approvals: {
         ...approvals,
         mode: isLooser ? limits.mode : approvals.mode,
-        ...approvals.defaultMode === undefined ? {} : { defaultMode: PermissionMode.narrower(approvals.defaultMode, PermissionMode.ofApprovals(limits.mode)) },
-        cronMode: unattended(approvals.cronMode),
-        singleQueryMode: unattended(approvals.singleQueryMode),
-        unattendedMode: unattended(approvals.unattendedMode),
+        ...approvals.defaultMode === undefined ? {} : { defaultMode: PermissionMode.selectNarrower(approvals.defaultMode, PermissionMode.fromApprovals(limits.mode)) },
+        cronMode: tightenUnattended(approvals.cronMode),
+        singleQueryMode: tightenUnattended(approvals.singleQueryMode),
+        unattendedMode: tightenUnattended(approvals.unattendedMode),
         unknownCommands: limits.unknownCommands === "ask" ? "ask" : approvals.unknownCommands,
         deny: Array.from(new Set([...approvals.deny, ...limits.deny]))
       },
@@ -128,9 +128,9 @@ export const tighten = (values: Values, limits: Limits): { readonly values: Valu
 }
 
 /** Limits that a run with these settings hands on. The roots of a run's tree are added where a program is started. */
-export const ofSettings = ({ approvals, commandAllowlist, hooksAutoAccept, permissions, security }: Values, inherited: Limits | undefined): Limits => ({
+export const fromSettings = ({ approvals, commandAllowlist, hooksAutoAccept, permissions, security }: Values, inherited: Limits | undefined): Limits => ({
   depth: (inherited?.depth ?? 0) + 1,
-  mode: PermissionMode.toApprovals(PermissionMode.ofSettings(approvals)),
+  mode: PermissionMode.toApprovals(PermissionMode.fromSettings(approvals)),
   unattended: inherited?.unattended ?? "deny",
   deny: approvals.deny,
   allow: commandAllowlist,
@@ -144,7 +144,7 @@ export const ofSettings = ({ approvals, commandAllowlist, hooksAutoAccept, permi
 })
 
 /** Error of a run that would start too deep; undefined where it may start. */
-export const refusal = (limits: Limits | undefined): ConfigError | undefined =>
+export const findRefusal = (limits: Limits | undefined): ConfigError | undefined =>
   limits === undefined || limits.depth <= maxDepth
     ? undefined
     : new ConfigError({

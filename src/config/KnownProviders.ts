@@ -4,7 +4,7 @@
  *
  * Source: `hermes-llm.md` §2 and §5.1; addresses and variables are those that the providers document.
  */
-import { address, isUnder } from "../domain/EndpointAddress.ts"
+import { parseAddress, isUnder } from "../domain/EndpointAddress.ts"
 
 /**
  * Authentication of a caller: `key` must have one, `optional` works without, `aws` takes the credentials of the
@@ -209,21 +209,21 @@ const names: ReadonlyMap<string, string> = new Map(
 )
 
 /** The one name of a provider: aliases resolved, lower case, without the prefix of named endpoints. */
-export const canonical = (provider: string): string => {
+export const canonicalize = (provider: string): string => {
   const name = provider.trim().toLowerCase()
   return names.get(name) ?? (name.startsWith("custom:") ? name.slice("custom:".length).trim() : name)
 }
 
 /** The address that a provider has by itself; undefined where the user must give one. */
-export const ownAddress = (provider: string): string | undefined => {
-  const name = canonical(provider)
+export const findOwnAddress = (provider: string): string | undefined => {
+  const name = canonicalize(provider)
   return Object.hasOwn(rows, name) ? rows[name]?.baseUrl : undefined
 }
 
 /** The provider that an address belongs to: the owner of its host, else `custom`. */
-export const ownerOf = (baseUrl: string): string => {
-  const { host } = address(baseUrl)
+export const findOwner = (baseUrl: string): string => {
+  const { host } = parseAddress(baseUrl)
   const found = Object.entries(rows).find(([, { authentication, baseUrl, domains = [] }]) =>
-    authentication !== "optional" && [address(baseUrl).host, ...domains].some((domain) => domain !== "" && isUnder(host, domain)))
+    authentication !== "optional" && [parseAddress(baseUrl).host, ...domains].some((domain) => domain !== "" && isUnder(host, domain)))
   return found?.[0] ?? "custom"
 }

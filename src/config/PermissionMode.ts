@@ -50,17 +50,17 @@ const names = { manual: "ask", smart: "auto", off: "yolo" } as const
 export type ApprovalsMode = keyof typeof names
 
 /** The mode that a value of `approvals.mode` stands for. */
-export const ofApprovals = (mode: ApprovalsMode): PermissionMode => names[mode]
+export const fromApprovals = (mode: ApprovalsMode): PermissionMode => names[mode]
 
 /** The value of `approvals.mode` that is nearest to a mode, and not looser. */
 export const toApprovals = (mode: PermissionMode): ApprovalsMode => mode === "yolo" ? "off" : mode === "auto" ? "smart" : "manual"
 
 /** The narrower one of two modes. */
-export const narrower = (one: PermissionMode, other: PermissionMode): PermissionMode => all.indexOf(one) <= all.indexOf(other) ? one : other
+export const selectNarrower = (one: PermissionMode, other: PermissionMode): PermissionMode => all.indexOf(one) <= all.indexOf(other) ? one : other
 
 /** The mode of settings. */
-export const ofSettings = ({ defaultMode, mode }: { readonly defaultMode?: PermissionMode | undefined; readonly mode: ApprovalsMode }): PermissionMode =>
-  defaultMode ?? ofApprovals(mode)
+export const fromSettings = ({ defaultMode, mode }: { readonly defaultMode?: PermissionMode | undefined; readonly mode: ApprovalsMode }): PermissionMode =>
+  defaultMode ?? fromApprovals(mode)
 
 /** The mode of a run and of what it starts; that of the settings where nobody chose one. */
 export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes-effect/config/PermissionMode", { defaultValue: () => undefined })
@@ -69,7 +69,7 @@ export const CurrentMode = Context.Reference<PermissionMode | undefined>("hermes
 export const LiveMode = Context.Reference<() => PermissionMode | undefined>("hermes-effect/config/LiveMode", { defaultValue: () => () => undefined })
 
 /** The mode of the call that is judged now. */
-export const current: Effect.Effect<PermissionMode | undefined> = Effect.withFiberSucceed((fiber) => ofFiber(fiber))
+export const current: Effect.Effect<PermissionMode | undefined> = Effect.withFiberSucceed((fiber) => readFiberMode(fiber))
 
 /** The mode of the call that a fiber judges. */
-export const ofFiber = (fiber: Fiber.Fiber<unknown, unknown>): PermissionMode | undefined => fiber.getRef(CurrentMode) ?? fiber.getRef(LiveMode)()
+export const readFiberMode = (fiber: Fiber.Fiber<unknown, unknown>): PermissionMode | undefined => fiber.getRef(CurrentMode) ?? fiber.getRef(LiveMode)()

@@ -20,7 +20,7 @@
  *
  * Source: `ARCHITECTURE.md` §4 and §7 ("a key and its address").
  */
-import { normalized } from "../domain/EndpointAddress.ts"
+import { normalizeAddress } from "../domain/EndpointAddress.ts"
 import * as KnownProviders from "./KnownProviders.ts"
 
 /** Statement of one source about a route, by the names of {@link Settings}. */
@@ -30,15 +30,15 @@ export interface Statement {
 }
 
 /** A member of a statement that is meant for one provider, at one address. */
-export type Bound = "baseUrl" | "apiKey" | "keyEnv" | "apiKeyEnv" | "apiMode" | "maxTokens" | "contextLength" | "ollamaNumCtx"
+export type BoundMember = "baseUrl" | "apiKey" | "keyEnv" | "apiKeyEnv" | "apiMode" | "maxTokens" | "contextLength" | "ollamaNumCtx"
 
-const keys: ReadonlyArray<Bound> = ["apiKey", "keyEnv", "apiKeyEnv"]
+const keys: ReadonlyArray<BoundMember> = ["apiKey", "keyEnv", "apiKeyEnv"]
 /** Members that are for one address. */
-export const ofAddress: ReadonlyArray<Bound> = [...keys, "apiMode", "maxTokens", "contextLength", "ollamaNumCtx"]
-const ofProvider: ReadonlyArray<Bound> = ["baseUrl", ...ofAddress]
+export const ofAddress: ReadonlyArray<BoundMember> = [...keys, "apiMode", "maxTokens", "contextLength", "ollamaNumCtx"]
+const ofProvider: ReadonlyArray<BoundMember> = ["baseUrl", ...ofAddress]
 
 /** Keys of the file by member. */
-export const fileKeys: Readonly<Record<Bound, string>> = {
+export const fileKeys: Readonly<Record<BoundMember, string>> = {
   baseUrl: "base_url",
   apiKey: "api_key",
   keyEnv: "key_env",
@@ -49,7 +49,7 @@ export const fileKeys: Readonly<Record<Bound, string>> = {
   ollamaNumCtx: "ollama_num_ctx"
 }
 
-const said = (text: string | undefined): string | undefined => {
+const readStated = (text: string | undefined): string | undefined => {
   const trimmed = text?.trim()
   return trimmed === "" ? undefined : trimmed
 }
@@ -59,37 +59,37 @@ const isAuto = (provider: string | undefined): boolean => provider === undefined
 /** Providers that have no address before the user names one; that of a named endpoint stands with it. */
 const needAddress = new Set(["custom", "azure"])
 
-const providerOf = ({ baseUrl, provider }: Statement): string | undefined => {
-  const named = said(provider)
-  if (named !== undefined && !isAuto(named)) return KnownProviders.canonical(named)
-  const address = said(baseUrl)
-  return address === undefined ? undefined : KnownProviders.ownerOf(address)
+const findProvider = ({ baseUrl, provider }: Statement): string | undefined => {
+  const named = readStated(provider)
+  if (named !== undefined && !isAuto(named)) return KnownProviders.canonicalize(named)
+  const address = readStated(baseUrl)
+  return address === undefined ? undefined : KnownProviders.findOwner(address)
 }
 
 /** The address that a statement means: its own, or that of its provider. */
-const addressOf = (statement: Statement): string | undefined => {
-  const address = said(statement.baseUrl) ?? KnownProviders.ownAddress(providerOf(statement) ?? "")
-  return address === undefined ? undefined : normalized(address)
+const findAddress = (statement: Statement): string | undefined => {
+  const address = readStated(statement.baseUrl) ?? KnownProviders.findOwnAddress(findProvider(statement) ?? "")
+  return address === undefined ? undefined : normalizeAddress(address)
 }
 
 /** Members of `weaker` that do not hold beside `stronger`, by the table above. */
-export const superseded = (weaker: Statement, stronger: Statement): ReadonlyArray<Bound> => {
-  const provider = said(stronger.provider)
-  const address = said(stronger.baseUrl)
+export const listSuperseded = (weaker: Statement, stronger: Statement): ReadonlyArray<BoundMember> => {
+  const provider = readStated(stronger.provider)
+  const address = readStated(stronger.baseUrl)
   if (provider === undefined && address === undefined) return []
-  const old = providerOf(weaker)
-  if (isAuto(provider) && address === undefined) return isAuto(said(weaker.provider)) ? [] : ofProvider
+  const old = findProvider(weaker)
+  if (isAuto(provider) && address === undefined) return isAuto(readStated(weaker.provider)) ? [] : ofProvider
   if (old === undefined) return keys
-  if (!isAuto(provider) && KnownProviders.canonical(provider ?? "") !== old) return ofProvider
+  if (!isAuto(provider) && KnownProviders.canonicalize(provider ?? "") !== old) return ofProvider
   if (address === undefined) return []
-  const before = addressOf(weaker)
-  if (before === normalized(address)) return []
+  const before = findAddress(weaker)
+  if (before === normalizeAddress(address)) return []
   return before === undefined && needAddress.has(old) ? keys : ofAddress
 }
 
 /** The statement that two sources make together; members that the stronger one leaves undefined are not said by it. */
-export const over = <S extends Statement>(weaker: S, stronger: { readonly [K in keyof S]?: S[K] | undefined }): S => {
-  const gone = new Set<string>(superseded(weaker, stronger))
+export const merge = <S extends Statement>(weaker: S, stronger: { readonly [K in keyof S]?: S[K] | undefined }): S => {
+  const gone = new Set<string>(listSuperseded(weaker, stronger))
   return Object.fromEntries([
     ...Object.entries(weaker).filter(([name]) => !gone.has(name)),
     ...Object.entries(stronger).filter(([, value]) => value !== undefined)

@@ -18,7 +18,7 @@ import * as PermissionMode from "./PermissionMode.ts"
 const reasoningEffort = F.choice(["none", "minimal", "low", "medium", "high", "xhigh"])
 
 /** `model`: the main model. */
-export const model = F.defaulted({
+export const model = F.optionalSection({
   default: F.optional(F.text),
   provider: F.withDefault(F.text, "auto"),
   baseUrl: F.optional(F.text),
@@ -38,7 +38,7 @@ export const provider = F.section({
   /** Address at which `hermes model login` logs in, instead of at the provider's own service. */
   loginBaseUrl: F.optional(F.text),
   models: F.withDefault(
-    F.mapOf(F.section({ timeoutSeconds: F.optional(F.seconds), staleTimeoutSeconds: F.optional(F.seconds) })),
+    F.record(F.section({ timeoutSeconds: F.optional(F.seconds), staleTimeoutSeconds: F.optional(F.seconds) })),
     {}
   )
 })
@@ -51,7 +51,7 @@ export const customProvider = F.section({
   /** Environment variable that holds the key. */
   keyEnv: F.optional(F.text),
   apiMode: F.optional(Configurable),
-  models: F.withDefault(F.mapOf(F.section({ contextLength: F.optional(F.positive) })), {})
+  models: F.withDefault(F.record(F.section({ contextLength: F.optional(F.positive) })), {})
 })
 
 /** `fallback_providers[]` and the older `fallback_model`. `api_key_env` is another name of `key_env`. */
@@ -72,7 +72,7 @@ export const providerKeys = F.section({ apiKeys: F.withDefault(F.secrets, []) })
 export const poolStrategy = F.choice(["fill_first", "round_robin", "random", "least_used"])
 
 /** `provider_routing`: what OpenRouter is told about the providers behind it. */
-export const providerRouting = F.defaulted({
+export const providerRouting = F.optionalSection({
   only: F.withDefault(F.texts, []),
   ignore: F.withDefault(F.texts, []),
   order: F.withDefault(F.texts, []),
@@ -81,7 +81,7 @@ export const providerRouting = F.defaulted({
   dataCollection: F.optional(F.choice(["allow", "deny"]))
 })
 
-/** `auxiliary.<task>`: who does a side task. The default of `timeout` depends on the task: `DerivedSettings.auxiliaryTask`. */
+/** `auxiliary.<task>`: who does a side task. The default of `timeout` depends on the task: `DerivedSettings.readAuxiliaryTask`. */
 export const auxiliary = F.section({
   provider: F.withDefault(F.text, "auto"),
   model: F.optional(F.text),
@@ -89,12 +89,12 @@ export const auxiliary = F.section({
   apiKey: F.optional(F.secret),
   apiMode: F.optional(Configurable),
   timeout: F.optional(F.seconds),
-  contextLength: F.optional(F.unsupported(F.positive))
+  contextLength: F.optional(F.markUnsupported(F.positive))
 })
 
-/** `bedrock`: a guardrail needs identifier and version, and every route of a run has to be one of Bedrock: `DerivedSettings.guardrail`. */
-export const bedrock = F.defaulted({
-  guardrail: F.defaulted({
+/** `bedrock`: a guardrail needs identifier and version, and every route of a run has to be one of Bedrock: `DerivedSettings.readGuardrail`. */
+export const bedrock = F.optionalSection({
+  guardrail: F.optionalSection({
     guardrailIdentifier: F.optional(F.text),
     /** A number, or `DRAFT`. */
     guardrailVersion: F.optional(F.argument),
@@ -107,7 +107,7 @@ export const bedrock = F.defaulted({
  * `network`: deadlines of model calls in seconds. The contract knows them as environment variables (`HERMES_API_TIMEOUT`,
  * `HERMES_STREAM_READ_TIMEOUT`, …); what is absent here depends on the route (`hermes-llm.md` §2.5).
  */
-export const network = F.defaulted({
+export const network = F.optionalSection({
   requestTimeoutSeconds: F.optional(F.seconds),
   streamReadTimeoutSeconds: F.optional(F.seconds),
   streamStaleTimeoutSeconds: F.optional(F.seconds),
@@ -116,7 +116,7 @@ export const network = F.defaulted({
 })
 
 /** `agent`. Times are seconds. */
-export const agent = F.defaulted({
+export const agent = F.optionalSection({
   /** Model calls with tools in one run. */
   maxTurns: F.withDefault(F.positive, 90),
   /** Tries of one provider in all. */
@@ -128,7 +128,7 @@ export const agent = F.defaulted({
   /** US dollars, as far as prices are known. */
   runBudgetDollars: F.optional(F.number({ least: 0 })),
   runBudgetToolCalls: F.optional(F.positive),
-  gatewayTimeout: F.withDefault(F.unsupported(F.seconds), 1800),
+  gatewayTimeout: F.withDefault(F.markUnsupported(F.seconds), 1800),
   /** `auto` decides by the model's name; a list holds parts of names. */
   toolUseEnforcement: F.withDefault(
     Schema.Union([Schema.Literal("auto"), Schema.Boolean, F.texts]).annotate({
@@ -148,7 +148,7 @@ export const agent = F.defaulted({
  * The periods of the contract differ; the middle one holds, with the spawn depth of 2 and the one `delegate_task` per step
  * of `ARCHITECTURE.md` §7. A child has no deadline unless one is set, and then at least half a minute.
  */
-export const delegation = F.defaulted({
+export const delegation = F.optionalSection({
   maxSpawnDepth: F.withDefault(F.integer({ least: 1 }), 2),
   maxConcurrentChildren: F.withDefault(F.integer({ least: 1 }), 3),
   /** Number of `delegate_task` calls of one step that are run; each can carry several tasks. */
@@ -167,23 +167,23 @@ export const delegation = F.defaulted({
   subagentAutoApprove: F.withDefault(F.flag, false)
 })
 
-const limits = (exactFailure: number, sameToolFailure: number, idempotentNoProgress: number) =>
-  F.defaulted({
+const limitSection = (exactFailure: number, sameToolFailure: number, idempotentNoProgress: number) =>
+  F.optionalSection({
     exactFailure: F.withDefault(F.positive, exactFailure),
     sameToolFailure: F.withDefault(F.positive, sameToolFailure),
     idempotentNoProgress: F.withDefault(F.positive, idempotentNoProgress)
   })
 
 /** `tool_loop_guardrails`: how many repetitions of one run are warned about, and how many end it. */
-export const toolLoopGuardrails = F.defaulted({
+export const toolLoopGuardrails = F.optionalSection({
   warningsEnabled: F.withDefault(F.flag, true),
   hardStopEnabled: F.withDefault(F.flag, false),
-  warnAfter: limits(2, 3, 2),
-  hardStopAfter: limits(5, 8, 5)
+  warnAfter: limitSection(2, 3, 2),
+  hardStopAfter: limitSection(5, 8, 5)
 })
 
 /** `compression`: when the conversation is compacted, and what of it stays. */
-export const compression = F.defaulted({
+export const compression = F.optionalSection({
   enabled: F.withDefault(F.wordyFlag, true),
   /** Share of the context window that triggers it. */
   threshold: F.withDefault(F.ratio, 0.5),
@@ -194,13 +194,13 @@ export const compression = F.defaulted({
 })
 
 /** `context`: the engine that compacts. */
-export const context = F.defaulted({ engine: F.withDefault(F.text, "compressor") })
+export const context = F.optionalSection({ engine: F.withDefault(F.text, "compressor") })
 
 /** `prompt_caching`: `1h` keeps the prefix of a conversation for an hour where the provider can; everything else is five minutes. */
-export const promptCaching = F.defaulted({ cacheTtl: F.withDefault(F.text, "5m") })
+export const promptCaching = F.optionalSection({ cacheTtl: F.withDefault(F.text, "5m") })
 
 /** `memory`: limits are characters; the nudge interval counts turns of the user until a background review, 0 is never. */
-export const memory = F.defaulted({
+export const memory = F.optionalSection({
   memoryEnabled: F.withDefault(F.flag, true),
   userProfileEnabled: F.withDefault(F.flag, true),
   memoryCharLimit: F.withDefault(F.positive, 2200),
@@ -214,7 +214,7 @@ export const memory = F.defaulted({
  * `skills`. The nudge interval counts model calls until a background review, 0 is never; the two specifications differ on it (10, 15),
  * the table of keys holds.
  */
-export const skills = F.defaulted({
+export const skills = F.optionalSection({
   creationNudgeInterval: F.withDefault(F.count, 15),
   externalDirs: F.withDefault(F.paths, []),
   disabled: F.withDefault(F.texts, []),
@@ -224,10 +224,10 @@ export const skills = F.defaulted({
 })
 
 /** `terminal`: times are seconds. */
-export const terminal = F.defaulted({
+export const terminal = F.optionalSection({
   /** `auto`: the sandbox where this machine can build one, else this machine as it is, which is said once. */
   backend: F.withDefault(
-    F.unsupported(F.choice(["auto", "local", "sandbox", "docker", "singularity", "modal", "daytona", "ssh"]), {
+    F.markUnsupported(F.choice(["auto", "local", "sandbox", "docker", "singularity", "modal", "daytona", "ssh"]), {
       holds: ["auto", "local", "sandbox", "docker", "ssh"],
       stops: true,
       remedy: "commands would run on this machine; set it to local to allow that, or to sandbox to confine them"
@@ -244,7 +244,7 @@ export const terminal = F.defaulted({
   /** Seconds that a single-query run waits for background processes that will report. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600),
   /** Limits of one command and all that it starts; a sandbox bounds processes, memory and temporary files where absent. */
-  limits: F.defaulted({
+  limits: F.optionalSection({
     /** Processor time of all its processes together. */
     cpuSeconds: F.optional(F.seconds),
     memoryMb: F.optional(F.positive),
@@ -264,7 +264,7 @@ export const terminal = F.defaulted({
   /** Variables of the program that commands in a container get. */
   dockerForwardEnv: F.withDefault(F.texts, []),
   /** Variables of commands in a container. */
-  dockerEnv: F.withDefault(F.mapOf(F.variable), {}),
+  dockerEnv: F.withDefault(F.record(F.variable), {}),
   /** Further arguments of `docker run`. */
   dockerExtraArgs: F.withDefault(F.texts, []),
   /** `false`: as the user of the image. */
@@ -284,7 +284,7 @@ export const terminal = F.defaulted({
   /** File of a private key. */
   sshKey: F.optional(F.text),
   /** Bounds of the sandbox. Its policy, its network and `hide_env_files` hold for containers too. */
-  sandbox: F.defaulted({
+  sandbox: F.optionalSection({
     /** No run starts where no sandbox can be built. */
     required: F.withDefault(F.flag, false),
     /** `full` is no wall at all. Absent: `workspace-write`, but `read-only` in a folder with files of its own that is not trusted. */
@@ -302,14 +302,14 @@ export const terminal = F.defaulted({
 })
 
 /** `tool_output`: bounds of what a tool prints. */
-export const toolOutput = F.defaulted({
+export const toolOutput = F.optionalSection({
   maxBytes: F.withDefault(F.positive, 50_000),
   maxLines: F.withDefault(F.positive, 2000),
   maxLineLength: F.withDefault(F.positive, 2000)
 })
 
 /** `code_execution`. */
-export const codeExecution = F.defaulted({
+export const codeExecution = F.optionalSection({
   mode: F.withDefault(F.choice(["project", "strict"]), "project"),
   timeout: F.withDefault(F.seconds, 300),
   maxToolCalls: F.withDefault(F.positive, 50)
@@ -338,12 +338,12 @@ export type ProgramSandbox = typeof programSandbox.Type
 export const mcpServer = F.openSection({
   command: F.optional(F.text),
   args: F.withDefault(Schema.Array(F.argument), []),
-  env: F.withDefault(F.mapOf(F.variable), {}),
+  env: F.withDefault(F.record(F.variable), {}),
   cwd: F.optional(F.text),
   /** Wall around the program of `command`. */
   sandbox: F.withDefault(programSandbox, "full"),
   url: F.optional(F.text),
-  headers: F.withDefault(F.mapOf(F.variable), {}),
+  headers: F.withDefault(F.record(F.variable), {}),
   enabled: F.withDefault(F.flag, true),
   timeout: F.withDefault(F.seconds, 120),
   connectTimeout: F.withDefault(F.seconds, 60),
@@ -390,7 +390,7 @@ export const mcpServer = F.openSection({
 })
 
 /** `cron`: scheduled jobs. Times are seconds. */
-export const cron = F.defaulted({
+export const cron = F.optionalSection({
   /** Jobs that run at once; without a limit when absent. */
   maxParallelJobs: F.optional(F.positive),
   /** Reports the reason that keeps a job from running once, instead of at each of its times. */
@@ -407,7 +407,7 @@ export const cron = F.defaulted({
 })
 
 /** `cluster`: several runner processes over one Postgres database. */
-export const cluster = F.defaulted({
+export const cluster = F.optionalSection({
   /** `postgres://user:password@host:port/database`. */
   databaseUrl: F.optional(F.secret),
   /** Runs at a time of one runner. */
@@ -424,9 +424,9 @@ export const cluster = F.defaulted({
 })
 
 /** `server`: clients of `hermes serve` with a key of their own, by their names. Each has one of `key`, `key_env` and `key_file`. */
-export const server = F.defaulted({
+export const server = F.optionalSection({
   keys: F.withDefault(
-    F.mapOf(F.section({
+    F.record(F.section({
       key: F.optional(F.secret),
       /** Environment variable that holds the key. */
       keyEnv: F.optional(F.text),
@@ -448,7 +448,7 @@ export const server = F.defaulted({
 const unattended = F.choice(["deny", "approve"])
 
 /** `approvals`: times are seconds, and silence is deny. */
-export const approvals = F.defaulted({
+export const approvals = F.optionalSection({
   mode: F.withDefault(F.choice(["manual", "smart", "off"]), "manual"),
   /** `plan`, `ask`, `edits`, `auto` or `yolo`; `mode` decides when absent. */
   defaultMode: F.optional(F.choice(PermissionMode.all)),
@@ -464,16 +464,16 @@ export const approvals = F.defaulted({
   /** Globs of commands that never run; nothing but an edit of this list lifts them. */
   deny: F.withDefault(F.texts, []),
   /** No slash command of this program destroys anything: a session that is left stays in the store. */
-  destructiveSlashConfirm: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true)
+  destructiveSlashConfirm: F.withDefault(F.markUnsupported(F.flag, { holds: [false] }), true)
 })
 
 const rules = F.withDefault(Schema.Array(F.command), [])
 
 /** `permissions`: rules per tool and pattern, such as `terminal(npm test:*)`. `deny` beats `ask`, and `ask` beats `allow`. */
-export const permissions = F.defaulted({ allow: rules, ask: rules, deny: rules })
+export const permissions = F.optionalSection({ allow: rules, ask: rules, deny: rules })
 
 /** `security`. Secrets are redacted unless this says otherwise; the periods differ, and this is the safer one. */
-export const security = F.defaulted({
+export const security = F.optionalSection({
   allowPrivateUrls: F.withDefault(F.wordyFlag, false),
   /** `ask` before web tools and commands reach a host that is neither listed (`permissions.allow`, `terminal.sandbox.hosts`) nor approved. */
   unknownHosts: F.withDefault(F.choice(["allow", "ask"]), "ask"),

@@ -16,7 +16,7 @@
  * otherwise it is ignored.
  *
  * A key of the environment may follow an address elsewhere only when the same source names that address; routing asks
- * {@link levelOf} for it. `hermes doctor` and `-v` show {@link labelOf} and `unused`.
+ * {@link findLevel} for it. `hermes doctor` and `-v` show {@link describeSource} and `unused`.
  *
  * **Gotchas**
  *
@@ -49,33 +49,33 @@ export interface Assignment {
 const file: Origin = { _tag: "File" }
 
 /** A variable or flag that sets the value at a path. */
-export const named = (name: string, path: Tree.Path, level: Exclude<Level, "file">): Origin => ({ _tag: "Named", level, name, path })
+export const makeOrigin = (name: string, path: Tree.Path, level: Exclude<Level, "file">): Origin => ({ _tag: "Named", level, name, path })
 
 /** Origins by place; the nearest one above a place holds for it. */
 type Origins = ReadonlyMap<string, Origin>
 
-const key = (path: Tree.Path): string => path.join("\0")
+const toKey = (path: Tree.Path): string => path.join("\0")
 
 /** The map of the assignments, of which the later ones win. */
-export const collect = (assignments: ReadonlyArray<Assignment>): Origins =>
-  new Map(assignments.map(({ origin, path }) => [key(path), origin]))
+export const collectOrigins = (assignments: ReadonlyArray<Assignment>): Origins =>
+  new Map(assignments.map(({ origin, path }) => [toKey(path), origin]))
 
 /** Source of the value at a place. */
-const at = (origins: Origins, path: Tree.Path): Origin => {
+const findOrigin = (origins: Origins, path: Tree.Path): Origin => {
   for (let length = path.length; length > 0; length--) {
-    const origin = origins.get(key(path.slice(0, length)))
+    const origin = origins.get(toKey(path.slice(0, length)))
     if (origin !== undefined) return origin
   }
   return file
 }
 
 /** Beginning of a line about a place: `config.yaml: agent.max_turns`, `HERMES_AGENT__MAX_TURNS`, `--max-turns`. */
-export const label = (origins: Origins, path: Tree.Path): string => {
-  const place = Tree.inFile(path)
-  const origin = at(origins, place)
-  if (origin._tag === "File") return place.length === 0 ? "config.yaml" : `config.yaml: ${Tree.show(place)}`
+export const formatLabel = (origins: Origins, path: Tree.Path): string => {
+  const place = Tree.toFilePath(path)
+  const origin = findOrigin(origins, place)
+  if (origin._tag === "File") return place.length === 0 ? "config.yaml" : `config.yaml: ${Tree.formatPath(place)}`
   const inside = place.slice(origin.path.length)
-  return `${origin.level === "env-file" ? ".env: " : ""}${origin.name}${inside.length === 0 ? "" : `: ${Tree.show(inside)}`}`
+  return `${origin.level === "env-file" ? ".env: " : ""}${origin.name}${inside.length === 0 ? "" : `: ${Tree.formatPath(inside)}`}`
 }
 
 const documented: Readonly<Record<string, string>> = {
@@ -95,12 +95,12 @@ const documented: Readonly<Record<string, string>> = {
 
 const prefix = "HERMES_"
 
-const generalPath = (name: string): ReadonlyArray<string> | undefined => {
+const toGeneralPath = (name: string): ReadonlyArray<string> | undefined => {
   if (!name.startsWith(prefix)) return undefined
   const path = name.slice(prefix.length).toLowerCase().split("__")
   if (path.includes("")) return undefined
   if (path.length > 1) return path
-  const only = Tree.rootShape().fields.get(path[0] ?? "")
+  const only = Tree.getRootShape().fields.get(path[0] ?? "")
   return only === undefined || only._tag === "Section" ? undefined : path
 }
 
@@ -111,29 +111,29 @@ interface FromVariables {
 }
 
 /** The variable of a path. */
-export const nameOf = (path: ReadonlyArray<string>): string => prefix + path.join("__").toUpperCase()
+export const toVariableName = (path: ReadonlyArray<string>): string => prefix + path.join("__").toUpperCase()
 
-const unknown = (path: ReadonlyArray<string>): string => {
-  const meant = Tree.nearestPath(path)
-  return `unknown setting, ignored${meant === undefined ? "" : `; did you mean ${nameOf(meant)}?`}`
+const describeUnknown = (path: ReadonlyArray<string>): string => {
+  const meant = Tree.findNearestPath(path)
+  return `unknown setting, ignored${meant === undefined ? "" : `; did you mean ${toVariableName(meant)}?`}`
 }
 
 /** Reads the variables of one source. The general names come last and so win. */
-export const read = (variables: Variables, level: Extract<Level, "env-file" | "environment">): FromVariables => {
+export const readVariables = (variables: Variables, level: Extract<Level, "env-file" | "environment">): FromVariables => {
   const where = level === "env-file" ? ".env: " : ""
   const remarks: Array<string> = []
-  const assign = (name: string, path: ReadonlyArray<string>): ReadonlyArray<Assignment> => {
+  const assignVariable = (name: string, path: ReadonlyArray<string>): ReadonlyArray<Assignment> => {
     const text = variables[name]
     if (!text) return []
-    const shape = Tree.shapeOfPath(path)
-    if (shape !== undefined) return [{ path, value: Tree.coerce(text, shape), origin: named(name, path, level) }]
-    remarks.push(`${where}${name}: ${unknown(path)}`)
+    const shape = Tree.findShapeOfPath(path)
+    if (shape !== undefined) return [{ path, value: Tree.coerce(text, shape), origin: makeOrigin(name, path, level) }]
+    remarks.push(`${where}${name}: ${describeUnknown(path)}`)
     return []
   }
-  const second = Object.entries(documented).flatMap(([name, path]) => assign(name, path.split(".")))
+  const second = Object.entries(documented).flatMap(([name, path]) => assignVariable(name, path.split(".")))
   const general = Object.keys(variables).flatMap((name) => {
-    const path = Object.hasOwn(documented, name) ? undefined : generalPath(name)
-    return path === undefined ? [] : assign(name, path)
+    const path = Object.hasOwn(documented, name) ? undefined : toGeneralPath(name)
+    return path === undefined ? [] : assignVariable(name, path)
   })
   return { assignments: [...second, ...general], remarks }
 }
@@ -142,7 +142,7 @@ export const read = (variables: Variables, level: Extract<Level, "env-file" | "e
 const endpointVariable = "OPENAI_BASE_URL"
 
 /** A part of a route that is not used, and the source that names another route. */
-interface Dropped {
+interface DroppedValue {
   readonly path: Tree.Path
   readonly origin: Origin
   readonly by: Origin
@@ -150,47 +150,47 @@ interface Dropped {
 
 type Assignments = ReadonlyArray<Assignment>
 
-const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+const toText = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
-const statementAt = (tree: unknown, path: Tree.Path): RouteStatement.Statement => ({
-  provider: textOf(Tree.get(tree, [...path, "provider"])),
-  baseUrl: textOf(Tree.get(tree, [...path, "base_url"]))
+const readStatement = (tree: unknown, path: Tree.Path): RouteStatement.Statement => ({
+  provider: toText(Tree.get(tree, [...path, "provider"])),
+  baseUrl: toText(Tree.get(tree, [...path, "base_url"]))
 })
 
-const sectionsOf = (tree: unknown): ReadonlyArray<ReadonlyArray<string>> => {
+const listRouteSections = (tree: unknown): ReadonlyArray<ReadonlyArray<string>> => {
   const tasks = Tree.get(tree, ["auxiliary"])
   return [["model"], ["delegation"], ["fallback_model"], ...Tree.isMapping(tasks) ? Object.keys(tasks).map((task) => ["auxiliary", task]) : []]
 }
 
-const set = (tree: unknown, assignments: Assignments): unknown =>
+const applyAssignments = (tree: unknown, assignments: Assignments): unknown =>
   assignments.reduce((tree, { path, value }) => Tree.set(tree, path, value), tree)
 
 const isEndpoint = ({ origin }: Assignment): boolean => origin._tag === "Named" && origin.name === endpointVariable
 
-const speaksOpenAi = (provider: string | undefined): boolean =>
-  provider === undefined || ["", "auto", "openai", "custom"].includes(KnownProviders.canonical(provider))
+const isOpenAiProvider = (provider: string | undefined): boolean =>
+  provider === undefined || ["", "auto", "openai", "custom"].includes(KnownProviders.canonicalize(provider))
 
 /** Addresses of named endpoints, by name. */
-const endpointsOf = (tree: unknown): ReadonlyMap<string, unknown> => {
+const collectEndpoints = (tree: unknown): ReadonlyMap<string, unknown> => {
   const list = Tree.get(tree, ["custom_providers"])
   return new Map(
     (Array.isArray(list) ? list : []).flatMap((entry) => {
-      const name = textOf(Tree.get(entry, ["name"]))
-      return name === undefined ? [] : [[KnownProviders.canonical(name), Tree.get(entry, ["base_url"])] as const]
+      const name = toText(Tree.get(entry, ["name"]))
+      return name === undefined ? [] : [[KnownProviders.canonicalize(name), Tree.get(entry, ["base_url"])] as const]
     })
   )
 }
 
 /** Tests whether the endpoint that a section names gets another address between two trees. */
 const isMoved = (before: unknown, after: unknown, section: Tree.Path): boolean => {
-  const { baseUrl, provider } = statementAt(before, section)
-  const name = KnownProviders.canonical(provider ?? "")
-  const old = endpointsOf(before)
-  return (baseUrl ?? "") === "" && old.has(name) && old.get(name) !== endpointsOf(after).get(name)
+  const { baseUrl, provider } = readStatement(before, section)
+  const name = KnownProviders.canonicalize(provider ?? "")
+  const old = collectEndpoints(before)
+  return (baseUrl ?? "") === "" && old.has(name) && old.get(name) !== collectEndpoints(after).get(name)
 }
 
 /** Positions of fallbacks whose named endpoint a stronger source moves. */
-const movedFallbacks = (before: unknown, after: unknown): ReadonlyArray<number> => {
+const listMovedFallbacks = (before: unknown, after: unknown): ReadonlyArray<number> => {
   const list = Tree.get(before, ["fallback_providers"])
   return (Array.isArray(list) ? list : []).flatMap((_, index) => isMoved(before, after, ["fallback_providers", index]) ? [index] : [])
 }
@@ -203,44 +203,44 @@ const withoutItemKey = (tree: unknown, at: number, key: string): unknown => {
 }
 
 /** Lays sources over the file, weakest first; answers the settings, their assignments and the values that are not used. */
-export const layered = (
+export const mergeLevels = (
   file: unknown,
   levels: ReadonlyArray<Assignments>
-): { readonly tree: unknown; readonly assignments: Assignments; readonly dropped: ReadonlyArray<Dropped> } => {
-  const { provider } = statementAt(set(file, levels.flat()), ["model"])
-  const counting = levels.map((level) => speaksOpenAi(provider) ? level : level.filter((one) => !isEndpoint(one)))
-  const dropped: Array<Dropped> = []
+): { readonly tree: unknown; readonly assignments: Assignments; readonly dropped: ReadonlyArray<DroppedValue> } => {
+  const { provider } = readStatement(applyAssignments(file, levels.flat()), ["model"])
+  const counting = levels.map((level) => isOpenAiProvider(provider) ? level : level.filter((one) => !isEndpoint(one)))
+  const dropped: Array<DroppedValue> = []
   let tree = file
   let origins: Origins = new Map()
   for (const level of counting) {
     const [first] = level
     if (first === undefined) continue
-    const own = set({}, level)
-    const next = set(tree, level)
+    const own = applyAssignments({}, level)
+    const next = applyAssignments(tree, level)
     // The endpoint is for the provider that counts in the end, whichever an earlier source named.
     const address = level.findLast(({ path }) => path.join(".") === "model.base_url")
-    const forProvider = address !== undefined && isEndpoint(address) && statementAt(own, ["model"]).provider === undefined ? provider : undefined
-    const remove = (path: ReadonlyArray<string>, by: Origin): void => {
+    const forProvider = address !== undefined && isEndpoint(address) && readStatement(own, ["model"]).provider === undefined ? provider : undefined
+    const dropValue = (path: ReadonlyArray<string>, by: Origin): void => {
       const found = Tree.get(tree, path)
       if (found === undefined || found === null) return
       // A value that the stronger source gives itself takes the place of the old one.
-      if (Tree.get(own, path) === undefined) dropped.push({ path, origin: at(origins, path), by })
+      if (Tree.get(own, path) === undefined) dropped.push({ path, origin: findOrigin(origins, path), by })
       tree = Tree.remove(tree, path)
     }
-    for (const section of sectionsOf(next)) {
-      const named = statementAt(own, section)
+    for (const section of listRouteSections(next)) {
+      const named = readStatement(own, section)
       const stronger = section[0] === "model" && forProvider !== undefined ? { ...named, provider: forProvider } : named
-      const gone = new Set(RouteStatement.superseded(statementAt(tree, section), stronger).map((member) => RouteStatement.fileKeys[member]))
+      const gone = new Set(RouteStatement.listSuperseded(readStatement(tree, section), stronger).map((member) => RouteStatement.fileKeys[member]))
       if (isMoved(tree, next, section)) for (const member of RouteStatement.ofAddress) gone.add(RouteStatement.fileKeys[member])
       const by = level.find(({ path }) => path[0] === section[0] && ["provider", "base_url"].includes(path.at(-1) ?? ""))?.origin ?? first.origin
-      for (const key of gone) remove([...section, key], by)
+      for (const key of gone) dropValue([...section, key], by)
     }
-    for (const index of movedFallbacks(tree, next)) {
+    for (const index of listMovedFallbacks(tree, next)) {
       for (const member of RouteStatement.ofAddress) tree = withoutItemKey(tree, index, RouteStatement.fileKeys[member])
     }
     if (forProvider !== undefined) tree = Tree.set(tree, ["model", "provider"], forProvider)
-    tree = set(tree, level)
-    origins = new Map([...origins, ...collect(level)])
+    tree = applyAssignments(tree, level)
+    origins = new Map([...origins, ...collectOrigins(level)])
   }
   return { tree, assignments: counting.flat(), dropped }
 }
@@ -252,24 +252,24 @@ export interface RouteSources {
   readonly unused: ReadonlyArray<string>
 }
 
-const place = (origin: Origin, path: Tree.Path): string => label(collect([{ path: path.map(String), value: undefined, origin }]), path)
+const formatPlace = (origin: Origin, path: Tree.Path): string => formatLabel(collectOrigins([{ path: path.map(String), value: undefined, origin }]), path)
 
-const unusedLine = ({ by, origin, path }: Dropped): string =>
-  `${place(origin, path)} is not used: it is for another route than ${by._tag === "File" ? "config.yaml" : place(by, by.path)} names`
+const formatUnused = ({ by, origin, path }: DroppedValue): string =>
+  `${formatPlace(origin, path)} is not used: it is for another route than ${by._tag === "File" ? "config.yaml" : formatPlace(by, by.path)} names`
 
 /** The sources of loaded settings. */
-export const make = (origins: Origins, dropped: ReadonlyArray<Dropped>): RouteSources => ({
+export const make = (origins: Origins, dropped: ReadonlyArray<DroppedValue>): RouteSources => ({
   origins,
-  unused: dropped.map(unusedLine)
+  unused: dropped.map(formatUnused)
 })
 
 const none: Origins = new Map()
 
 /** The source that sets a place. */
-export const levelOf = (sources: RouteSources | undefined, path: Tree.Path): Level => {
-  const origin = at(sources?.origins ?? none, path)
+export const findLevel = (sources: RouteSources | undefined, path: Tree.Path): Level => {
+  const origin = findOrigin(sources?.origins ?? none, path)
   return origin._tag === "File" ? "file" : origin.level
 }
 
 /** The source that sets a place, in words: `config.yaml: model.base_url`, `OPENAI_BASE_URL`, `--base-url`. */
-export const labelOf = (sources: RouteSources | undefined, path: Tree.Path): string => label(sources?.origins ?? none, path)
+export const describeSource = (sources: RouteSources | undefined, path: Tree.Path): string => formatLabel(sources?.origins ?? none, path)

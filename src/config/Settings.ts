@@ -24,7 +24,7 @@ import type { RouteSources } from "./SettingSources.ts"
 import * as Sections from "./SettingSections.ts"
 
 /** `plugins`: `disabled` wins over `enabled`. `entries.<plugin>` is the plugin's own, as it stands in the file. */
-const plugins = F.defaulted({
+const plugins = F.optionalSection({
   enabled: F.withDefault(F.texts, []),
   disabled: F.withDefault(F.texts, []),
   /** npm packages that are plugins; being named here makes one known, `enabled` decides. */
@@ -33,7 +33,7 @@ const plugins = F.defaulted({
   hookCallbackTimeout: F.withDefault(F.number({ least: 0, most: 600 }), 30),
   /** Characters of a request or response in a hook payload. */
   payloadMaxChars: F.withDefault(F.integer({ least: 1000 }), 50_000),
-  entries: F.withDefault(F.mapOf(F.mapOf(F.anything)), {})
+  entries: F.withDefault(F.record(F.record(F.anything)), {})
 })
 
 /** `hooks.<event>[]`: a program that is told of an event. Seconds. */
@@ -48,7 +48,7 @@ const shellHook = F.section({
 /** `middlewares[]`: middleware by its import, with its parameters; a text is the import alone. */
 const middleware = F.entry("import", {
   import: F.text,
-  params: F.withDefault(F.mapOf(F.anything), {})
+  params: F.withDefault(F.record(F.anything), {})
 })
 
 /** `quick_commands.<name>`: a slash command of the user's, a shell line or another name for one. */
@@ -86,11 +86,11 @@ const theme = F.section({
  * `display`. The specification leaves the default of `busy_input_mode` open (interrupt or queue); queueing never throws work
  * away.
  */
-const display = F.defaulted({
+const display = F.optionalSection({
   streaming: F.withDefault(F.flag, true),
   showReasoning: F.withDefault(F.flag, false),
   showCost: F.withDefault(F.flag, false),
-  inlineDiffs: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true),
+  inlineDiffs: F.withDefault(F.markUnsupported(F.flag, { holds: [false] }), true),
   toolProgress: F.withDefault(F.choice(["off", "new", "all", "verbose"]), "all"),
   finalResponseMarkdown: F.withDefault(F.choice(["strip", "render", "raw"]), "render"),
   resumeDisplay: F.withDefault(F.choice(["full", "minimal"]), "full"),
@@ -106,13 +106,13 @@ const display = F.defaulted({
   editingMode: F.withDefault(F.choice(["emacs", "vi"]), "emacs"),
   /** `auto` (by the terminal's background), `dark`, `light`, `high-contrast`, or a name of `themes`. */
   theme: F.withDefault(F.text, "auto"),
-  themes: F.withDefault(F.mapOf(theme), {}),
+  themes: F.withDefault(F.record(theme), {}),
   /** Characters of a tool's arguments in its progress line; 0 is all that fit. */
   toolPreviewLength: F.withDefault(F.count, 0)
 })
 
 /** `sessions`. */
-const sessions = F.defaulted({
+const sessions = F.optionalSection({
   /** Removes ended sessions that are older than `retentionDays`, with their run records, beside the program as it starts. */
   autoPrune: F.withDefault(F.flag, false),
   /** Also the age from which `hermes sessions prune` removes. */
@@ -121,32 +121,32 @@ const sessions = F.defaulted({
   vacuumAfterPrune: F.withDefault(F.flag, true),
   /** Time between two removals by `autoPrune`. */
   minIntervalHours: F.withDefault(F.number({ least: 0 }), 24),
-  maxResumeMessages: F.withDefault(F.unsupported(F.positive), 20_000),
-  maxExportMessages: F.withDefault(F.unsupported(F.positive), 20_000)
+  maxResumeMessages: F.withDefault(F.markUnsupported(F.positive), 20_000),
+  maxExportMessages: F.withDefault(F.markUnsupported(F.positive), 20_000)
 })
 
 /** `logging`. */
-const logging = F.defaulted({
-  level: F.withDefault(F.unsupported(F.choice(["DEBUG", "INFO", "WARNING", "ERROR"])), "INFO"),
-  maxSizeMb: F.withDefault(F.unsupported(F.number({ least: 0.1 })), 5),
-  backupCount: F.withDefault(F.unsupported(F.count), 3)
+const logging = F.optionalSection({
+  level: F.withDefault(F.markUnsupported(F.choice(["DEBUG", "INFO", "WARNING", "ERROR"])), "INFO"),
+  maxSizeMb: F.withDefault(F.markUnsupported(F.number({ least: 0.1 })), 5),
+  backupCount: F.withDefault(F.markUnsupported(F.count), 3)
 })
 
 /** `database`. */
-const database = F.defaulted({ journalMode: F.withDefault(F.unsupported(F.choice(["wal", "delete"]), { holds: ["wal"] }), "wal") })
+const database = F.optionalSection({ journalMode: F.withDefault(F.markUnsupported(F.choice(["wal", "delete"]), { holds: ["wal"] }), "wal") })
 
 const fields = {
   model: Sections.model,
-  providers: F.withDefault(F.mapOf(Sections.provider), {}),
+  providers: F.withDefault(F.record(Sections.provider), {}),
   customProviders: F.withDefault(Schema.Array(Sections.customProvider), []),
   fallbackProviders: F.withDefault(Schema.Array(Sections.fallback), []),
   /** The older form of a chain of one; counts when `fallbackProviders` is empty. */
   fallbackModel: F.optional(Sections.fallback),
-  credentialPoolStrategies: F.withDefault(F.mapOf(Sections.poolStrategy), {}),
+  credentialPoolStrategies: F.withDefault(F.record(Sections.poolStrategy), {}),
   providerRouting: Sections.providerRouting,
   /** By task; these tasks are the contract's, and not done yet. */
   auxiliary: F.withDefault(
-    F.mapWithout(Sections.auxiliary, ["summary", "skills_hub", "flush_memories"]),
+    F.recordWithout(Sections.auxiliary, ["summary", "skills_hub", "flush_memories"]),
     {}
   ),
   bedrock: Sections.bedrock,
@@ -164,13 +164,13 @@ const fields = {
   prefillMessagesFile: F.optional(F.text),
 
   toolsets: F.withDefault(F.texts, ["hermes-cli"]),
-  platformToolsets: F.withDefault(F.mapOf(F.texts), {}),
+  platformToolsets: F.withDefault(F.record(F.texts), {}),
   disabledToolsets: F.withDefault(F.texts, []),
   terminal: Sections.terminal,
   toolOutput: Sections.toolOutput,
   fileReadMaxChars: F.withDefault(F.positive, 100_000),
   codeExecution: Sections.codeExecution,
-  mcpServers: F.withDefault(F.mapOf(Sections.mcpServer), {}),
+  mcpServers: F.withDefault(F.record(Sections.mcpServer), {}),
   cron: Sections.cron,
   cluster: Sections.cluster,
   server: Sections.server,
@@ -184,9 +184,9 @@ const fields = {
   plugins,
   /** After the plugins' in the stack; the first is outermost. */
   middlewares: F.withDefault(Schema.Array(middleware), []),
-  hooks: F.withDefault(F.mapOf(Schema.Array(shellHook)), {}),
+  hooks: F.withDefault(F.record(Schema.Array(shellHook)), {}),
   hooksAutoAccept: F.withDefault(F.wordyFlag, false),
-  quickCommands: F.withDefault(F.mapOf(quickCommand), {}),
+  quickCommands: F.withDefault(F.record(quickCommand), {}),
   display,
   sessions,
   logging,
@@ -197,20 +197,20 @@ const fields = {
 const renamed = { credentials: "<provider>", configVersion: "_config_version" } as const
 
 /** The key in the file of a field of any section. */
-export const fileKey = (name: string): string =>
-  name === "credentials" || name === "configVersion" ? renamed[name] : F.snakeCase(name)
+export const toFileKey = (name: string): string =>
+  name === "credentials" || name === "configVersion" ? renamed[name] : F.toSnakeCase(name)
 
-/** Key under which the loader gathers the `<provider>.api_keys`; see {@link fileKey}. */
+/** Key under which the loader gathers the `<provider>.api_keys`; see {@link toFileKey}. */
 export const providerKeysKey = renamed.credentials
 
 /** The Schema of the whole; its encoded side is the file. */
 export const SettingsSchema = Schema.Struct({
   ...fields,
   /** Keys of `<provider>.api_keys`, by provider. */
-  credentials: F.withDefault(F.mapOf(Sections.providerKeys), {}),
+  credentials: F.withDefault(F.record(Sections.providerKeys), {}),
   /** Layout of the file; a mark for migrations. */
-  configVersion: F.optional(F.unsupported(F.count, { holds: "any" }))
-}).pipe(Schema.encodeKeys({ ...F.fileKeys(fields), ...renamed }))
+  configVersion: F.optional(F.markUnsupported(F.count, { holds: "any" }))
+}).pipe(Schema.encodeKeys({ ...F.toFileKeys(fields), ...renamed }))
 
 /** The decoded settings, with the sources of their routes. */
 export type Values = typeof SettingsSchema.Type & {

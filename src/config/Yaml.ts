@@ -63,7 +63,7 @@ const mistakes: ReadonlyArray<readonly [error: RegExp, mistake: string, place?: 
 ]
 
 /** Line and column of an offset, counted from 1. */
-const position = (text: string, offset: number): string => {
+const formatPosition = (text: string, offset: number): string => {
   const before = text.slice(0, offset)
   return `line ${before.split("\n").length}, column ${offset - before.lastIndexOf("\n")}`
 }
@@ -75,7 +75,7 @@ const make = (library: typeof Library): Yaml => {
   const { isMap, isNode, isScalar, parseDocument, stringify, visit } = library
 
   /** The innermost bracket or quote that is open at an offset. */
-  const openerAt = (doc: Document, text: string, offset: number): number | undefined => {
+  const findOpenerAt = (doc: Document, text: string, offset: number): number | undefined => {
     let found: number | undefined
     visit(doc, {
       Node: (_, { range }) => {
@@ -86,7 +86,7 @@ const make = (library: typeof Library): Yaml => {
   }
 
   /** The offset of a key that would become the prototype of a mapping. */
-  const prototypeKeyAt = (doc: Document): number | undefined => {
+  const findPrototypeKeyAt = (doc: Document): number | undefined => {
     let found: number | undefined
     visit(doc, {
       Scalar: (role, { range, value }) => {
@@ -98,7 +98,7 @@ const make = (library: typeof Library): Yaml => {
     return found
   }
 
-  const keyAt = (doc: Document, offset: number): string => {
+  const findKeyAt = (doc: Document, offset: number): string => {
     let key = ""
     visit(doc, {
       Scalar: (role, { range, value }) => {
@@ -108,9 +108,9 @@ const make = (library: typeof Library): Yaml => {
     return key
   }
 
-  const syntaxMistake = (doc: Document, text: string, { code, message, pos: [offset] }: Library.YAMLParseError): Mistake => {
-    if (code === "DUPLICATE_KEY") return [offset, `duplicate key ${JSON.stringify(keyAt(doc, offset))}: keep one of them`]
-    const opener = /closing|end with a|between flow/.test(message) ? openerAt(doc, text, offset) : undefined
+  const describeSyntaxError = (doc: Document, text: string, { code, message, pos: [offset] }: Library.YAMLParseError): Mistake => {
+    if (code === "DUPLICATE_KEY") return [offset, `duplicate key ${JSON.stringify(findKeyAt(doc, offset))}: keep one of them`]
+    const opener = /closing|end with a|between flow/.test(message) ? findOpenerAt(doc, text, offset) : undefined
     if (opener !== undefined) return [opener, openers[text[opener] ?? ""] ?? ""]
     const [, mistake, place] = mistakes.find(([error]) => error.test(`${code} ${message}`)) ?? []
     if (place === "colon") return [offset + Math.max(0, text.slice(offset).search(/:(?=\s|$)/)), mistake ?? ""]
@@ -119,7 +119,7 @@ const make = (library: typeof Library): Yaml => {
   }
 
   /** A mistake that shows when aliases and merge keys are resolved. */
-  const referenceMistake = (doc: Document, message: string): Mistake => {
+  const describeReferenceError = (doc: Document, message: string): Mistake => {
     let found: Mistake | undefined
     visit(doc, {
       Alias: (_, alias) => {
@@ -137,16 +137,16 @@ const make = (library: typeof Library): Yaml => {
 
   const parse: Yaml["parse"] = (text) => {
     const doc = parseDocument(text, parseOptions)
-    const fail = ([offset, mistake]: Mistake) => Result.fail(`${position(text, offset)}: ${mistake}`)
+    const failAt = ([offset, mistake]: Mistake) => Result.fail(`${formatPosition(text, offset)}: ${mistake}`)
     // A key over several lines comes of the other mistakes.
     const error = doc.errors.find(({ code }) => code !== "MULTILINE_IMPLICIT_KEY") ?? doc.errors[0]
-    if (error !== undefined) return fail(syntaxMistake(doc, text, error))
-    const prototypeKey = text.includes("__proto__") || text.includes("\\") ? prototypeKeyAt(doc) : undefined
-    if (prototypeKey !== undefined) return fail([prototypeKey, "__proto__ cannot be a key: use another name"])
+    if (error !== undefined) return failAt(describeSyntaxError(doc, text, error))
+    const prototypeKey = text.includes("__proto__") || text.includes("\\") ? findPrototypeKeyAt(doc) : undefined
+    if (prototypeKey !== undefined) return failAt([prototypeKey, "__proto__ cannot be a key: use another name"])
     try {
       return Result.succeed(doc.toJS())
     } catch (cause) {
-      return fail(referenceMistake(doc, String(cause)))
+      return failAt(describeReferenceError(doc, String(cause)))
     }
   }
 

@@ -9,35 +9,35 @@
  * While it streams, what may become a tag, a key or the second half of a character is held back until that is clear.
  *
  * Each bound is a multiple of what the largest models can say; what goes beyond it is a model or an endpoint that never
- * ends. Providers stop reading a stream that has gone beyond a bound ({@link Meter}); {@link bounded} cuts an answer to
+ * ends. Providers stop reading a stream that has gone beyond a bound ({@link Meter}); {@link boundAnswer} cuts an answer to
  * the bounds, streamed or not, so that no more than that is ever kept, stored or sent again.
  *
  * Source: `hermes-llm.md` §19.1, §19.2 and §19.11, `ARCHITECTURE.md` §7 (caps).
  */
 import type * as Response from "effect/ai/Response"
 import * as Json from "./Json.ts"
-import { type ContentPart, type ModelResponse, paramsDelta, reasoningDelta, type StreamPart, textDelta, withParts } from "./Model.ts"
+import { type ContentPart, type ModelResponse, makeParamsDelta, makeReasoningDelta, type StreamPart, makeTextDelta, withParts } from "./Model.ts"
 import { redactKeys } from "./Redaction.ts"
 import * as RedactionStream from "./RedactionStream.ts"
 import * as TextCut from "./TextCut.ts"
 import * as TextHygiene from "./TextHygiene.ts"
 
 /** A part of an answer as it is kept; the part itself when it is fine. */
-const kept = (part: ContentPart): ContentPart => {
-  const metadata = TextHygiene.wellFormedValue(part.metadata) as typeof part.metadata // strings for strings, no more
+const cleanPart = (part: ContentPart): ContentPart => {
+  const metadata = TextHygiene.toWellFormedValue(part.metadata) as typeof part.metadata // strings for strings, no more
   switch (part.type) {
     case "text": {
-      const text = TextHygiene.stripOutputFences(TextHygiene.wellFormed(part.text))
+      const text = TextHygiene.stripOutputFences(TextHygiene.toWellFormed(part.text))
       return text === part.text && metadata === part.metadata ? part : { ...part, text, metadata }
     }
     case "reasoning": {
-      const text = TextHygiene.wellFormed(part.text)
+      const text = TextHygiene.toWellFormed(part.text)
       return text === part.text && metadata === part.metadata ? part : { ...part, text, metadata }
     }
     case "tool-call": {
-      const params = TextHygiene.wellFormedValue(part.params)
-      const name = TextHygiene.wellFormed(part.name)
-      const id = TextHygiene.wellFormed(part.id)
+      const params = TextHygiene.toWellFormedValue(part.params)
+      const name = TextHygiene.toWellFormed(part.name)
+      const id = TextHygiene.toWellFormed(part.id)
       const same = params === part.params && name === part.name && id === part.id && metadata === part.metadata
       return same ? part : { ...part, id, name, params, metadata }
     }
@@ -47,13 +47,13 @@ const kept = (part: ContentPart): ContentPart => {
 }
 
 /** An answer as it is kept; the answer itself when it is fine. */
-export const keptOf = (response: ModelResponse): ModelResponse => {
-  const parts = response.parts.map(kept)
+export const cleanAnswer = (response: ModelResponse): ModelResponse => {
+  const parts = response.parts.map(cleanPart)
   return parts.every((part, index) => part === response.parts[index]) ? response : withParts(response, parts)
 }
 
 /** A whole text as it is shown. */
-export const shown = (text: string, redact: boolean): string => redact ? redactKeys(text) : text
+export const toDisplayText = (text: string, redact: boolean): string => redact ? redactKeys(text) : text
 
 /** Reads text in pieces. */
 interface Filter {
@@ -61,7 +61,7 @@ interface Filter {
   readonly end: () => string
 }
 
-const chain = (...filters: ReadonlyArray<Filter>): Filter => ({
+const chainFilters = (...filters: ReadonlyArray<Filter>): Filter => ({
   push: (piece) => {
     let text = piece
     for (const filter of filters) if (text !== "") text = filter.push(text)
@@ -70,7 +70,7 @@ const chain = (...filters: ReadonlyArray<Filter>): Filter => ({
   end: () => filters.reduce((text, filter) => (text === "" ? "" : filter.push(text)) + filter.end(), "")
 })
 
-const secrets = (redact: boolean): ReadonlyArray<Filter> => redact ? [RedactionStream.makeKeys()] : []
+const makeSecretFilters = (redact: boolean): ReadonlyArray<Filter> => redact ? [RedactionStream.makeKeys()] : []
 
 /** The parts that stream by, as they are shown. */
 interface Watcher {
@@ -80,7 +80,7 @@ interface Watcher {
 }
 
 /** Shows one kind of text of an answer: what each piece lets go of is a piece itself. */
-interface Shown {
+interface DeltaFilter {
   readonly add: (part: Delta, out: Array<StreamPart>) => void
   /** Lets go of what was held back. */
   readonly end: (out: Array<StreamPart>) => void
@@ -88,10 +88,10 @@ interface Shown {
 
 type Delta = Response.TextDeltaPart | Response.ReasoningDeltaPart
 
-const shownDeltas = (
+const makeDeltaFilter = (
   newFilter: () => Filter,
   make: (id: string, delta: string) => StreamPart
-): Shown => {
+): DeltaFilter => {
   let filter = newFilter()
   let id = ""
   return {
@@ -109,21 +109,21 @@ const shownDeltas = (
 }
 
 /** See {@link Watcher}; one for each answer. */
-export const watcher = (redact: boolean): Watcher => {
-  const text = shownDeltas(() => chain(TextHygiene.hygieneStream(), TextHygiene.fenceStream(), ...secrets(redact)), textDelta)
-  const reasoning = shownDeltas(() => chain(TextHygiene.hygieneStream(), ...secrets(redact)), reasoningDelta)
+export const makeWatcher = (redact: boolean): Watcher => {
+  const text = makeDeltaFilter(() => chainFilters(TextHygiene.makeHygieneStream(), TextHygiene.makeFenceStream(), ...makeSecretFilters(redact)), makeTextDelta)
+  const reasoning = makeDeltaFilter(() => chainFilters(TextHygiene.makeHygieneStream(), ...makeSecretFilters(redact)), makeReasoningDelta)
   /** Arguments of the calls that are being written. */
   const inputs = new Map<string, Filter>()
   const endInput = (id: string, out: Array<StreamPart>): void => {
     const text = inputs.get(id)?.end() ?? ""
     inputs.delete(id)
-    if (text !== "") out.push(paramsDelta(id, text))
+    if (text !== "") out.push(makeParamsDelta(id, text))
   }
   const addInput = (part: Response.ToolParamsDeltaPart, out: Array<StreamPart>): void => {
     const filter = inputs.get(part.id) ?? RedactionStream.makeKeys()
     inputs.set(part.id, filter)
     const text = filter.push(part.delta)
-    if (text !== "") out.push(text === part.delta ? part : paramsDelta(part.id, text))
+    if (text !== "") out.push(text === part.delta ? part : makeParamsDelta(part.id, text))
   }
   return {
     see: (parts) => {
@@ -195,7 +195,7 @@ const units: Readonly<Record<Overflow, string>> = {
 }
 
 /** A bound in words: `2,000,000 characters of text`. */
-export const describe = (overflow: Overflow): string => `${limits[overflow].toLocaleString("en-US")} ${units[overflow]}`
+export const describeBound = (overflow: Overflow): string => `${limits[overflow].toLocaleString("en-US")} ${units[overflow]}`
 
 /** Counts what streams by. */
 interface Meter {
@@ -205,10 +205,10 @@ interface Meter {
 }
 
 /** A meter at the start of a stream. */
-export const meter = (): Meter => {
+export const makeMeter = (): Meter => {
   const seen = { text: 0, reasoning: 0, arguments: 0, calls: 0 }
   let crossed: Overflow | undefined
-  const count = (what: Overflow, amount: number): void => {
+  const addAmount = (what: Overflow, amount: number): void => {
     seen[what] += amount
     if (seen[what] > limits[what]) crossed ??= what
   }
@@ -217,16 +217,16 @@ export const meter = (): Meter => {
       for (const part of parts) {
         switch (part.type) {
           case "text-delta":
-            count("text", part.delta.length)
+            addAmount("text", part.delta.length)
             break
           case "reasoning-delta":
-            count("reasoning", part.delta.length)
+            addAmount("reasoning", part.delta.length)
             break
           case "tool-params-start":
-            count("calls", 1)
+            addAmount("calls", 1)
             break
           case "tool-params-delta":
-            count("arguments", part.delta.length)
+            addAmount("arguments", part.delta.length)
             break
           default:
             break
@@ -237,10 +237,10 @@ export const meter = (): Meter => {
   }
 }
 
-const lengthOf = (params: unknown): number => typeof params === "string" ? params.length : Json.toText(params).length
+const measureParams = (params: unknown): number => typeof params === "string" ? params.length : Json.toText(params).length
 
 /** An answer within the bounds, and the first bound that it went beyond. */
-interface Bounded {
+interface BoundedAnswer {
   readonly response: ModelResponse
   readonly overflow: Overflow | undefined
 }
@@ -249,13 +249,13 @@ interface Bounded {
  * Cuts an answer to the bounds; one within them is given back as it is. Where calls went beyond a bound, the first few
  * stay, with empty arguments: none of them is fit to be run.
  */
-export const bounded = (response: ModelResponse): Bounded => {
+export const boundAnswer = (response: ModelResponse): BoundedAnswer => {
   const seen = { text: 0, reasoning: 0, arguments: 0, calls: 0 }
   for (const part of response.parts) {
     if (part.type === "text" || part.type === "reasoning") seen[part.type] += part.text.length
     else if (part.type === "tool-call") {
       seen.calls++
-      seen.arguments += lengthOf(part.params)
+      seen.arguments += measureParams(part.params)
     }
   }
   const order: ReadonlyArray<Overflow> = ["text", "reasoning", "arguments", "calls"]
@@ -267,7 +267,7 @@ export const bounded = (response: ModelResponse): Bounded => {
     switch (part.type) {
       case "text":
       case "reasoning": {
-        const text = TextCut.head(part.text, left[part.type])
+        const text = TextCut.takeHead(part.text, left[part.type])
         left[part.type] -= text.length
         // A signature holds for the whole text alone.
         return text === part.text ? [part] : text === "" ? [] : [{ ...part, text, metadata: {} }]

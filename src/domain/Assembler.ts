@@ -7,7 +7,7 @@ import * as Predicate from "effect/Predicate"
 import * as Response from "effect/ai/Response"
 import * as AnswerText from "./AnswerText.ts"
 import * as Json from "./Json.ts"
-import { type ContentPart, type ModelResponse, reasoningDelta, type StreamPart, textDelta } from "./Model.ts"
+import { type ContentPart, type ModelResponse, makeReasoningDelta, type StreamPart, makeTextDelta } from "./Model.ts"
 import { toResponse } from "./Usage.ts"
 
 interface OpenText {
@@ -24,10 +24,10 @@ interface OpenCall {
   metadata: Response.ProviderMetadata
 }
 
-type Whole = Extract<ContentPart, { readonly type: "tool-call" | "file" }>
+type WholePart = Extract<ContentPart, { readonly type: "tool-call" | "file" }>
 
 /** The parts of an answer so far. */
-interface Assembled {
+interface AssembledAnswer {
   readonly parts: ReadonlyArray<ContentPart>
   readonly finishReason: Response.FinishReason
   readonly usage: Response.Usage
@@ -42,16 +42,16 @@ interface Assembled {
 /** Takes pieces in; see {@link make}. */
 export interface Assembler {
   readonly add: (parts: ReadonlyArray<StreamPart>) => void
-  readonly result: () => Assembled
+  readonly result: () => AssembledAnswer
   /** The bound of an answer that was crossed: nothing more need be read. */
   readonly overflow: () => AnswerText.Overflow | undefined
 }
 
 /** The metadata of a `finish` part whose provider says what the answer cost, in US dollars. */
-export const costMetadata = (cost: number | undefined): Response.ProviderMetadata =>
+export const makeCostMetadata = (cost: number | undefined): Response.ProviderMetadata =>
   cost === undefined ? {} : { hermes: { reported_cost: cost } }
 
-const costOf = ({ metadata }: Response.FinishPart): number | undefined => {
+const readCost = ({ metadata }: Response.FinishPart): number | undefined => {
   const own = metadata["hermes"]
   return Predicate.hasProperty(own, "reported_cost") && typeof own.reported_cost === "number" ? own.reported_cost : undefined
 }
@@ -63,13 +63,13 @@ const isEmpty = (metadata: Response.ProviderMetadata): boolean => {
   return true
 }
 
-const merge = (a: Response.ProviderMetadata, b: Response.ProviderMetadata): Response.ProviderMetadata => {
+const mergeMetadata = (a: Response.ProviderMetadata, b: Response.ProviderMetadata): Response.ProviderMetadata => {
   if (b === a || isEmpty(b)) return a
   return isEmpty(a) ? b : { ...a, ...b }
 }
 
 /** Arguments as {@link ContentPart} carries them: parsed, or the raw text where it is not JSON; empty text is `{}`. */
-export const params = (text: string): unknown =>
+export const parseParams = (text: string): unknown =>
   text.trim() === "" ? {} : Option.getOrElse(Json.parse(text), () => text)
 
 /**
@@ -82,7 +82,7 @@ export const params = (text: string): unknown =>
  * `tool-params-*` parts of the same id.
  */
 export const make = (): Assembler => {
-  const order: Array<OpenText | OpenCall | Whole> = []
+  const order: Array<OpenText | OpenCall | WholePart> = []
   const open = new Map<string, OpenText | OpenCall>()
   const calls = new Map<string, number>()
   let finishReason: Response.FinishReason = "unknown"
@@ -92,30 +92,30 @@ export const make = (): Assembler => {
   let id: string | undefined
   let finished = false
 
-  const start = (key: string, entry: OpenText | OpenCall): void => {
+  const startEntry = (key: string, entry: OpenText | OpenCall): void => {
     open.set(key, entry)
     if (entry.type === "tool-params") calls.set(entry.id, order.length)
     order.push(entry)
   }
 
-  const append = (key: string, type: OpenText["type"], delta: string, metadata: Response.ProviderMetadata): void => {
+  const appendDelta = (key: string, type: OpenText["type"], delta: string, metadata: Response.ProviderMetadata): void => {
     let entry = open.get(key)
     if (entry === undefined) {
       entry = { type, text: "", metadata: noMetadata }
-      start(key, entry)
+      startEntry(key, entry)
     }
     entry.text += delta
-    entry.metadata = merge(entry.metadata, metadata)
+    entry.metadata = mergeMetadata(entry.metadata, metadata)
   }
 
-  const end = (key: string, metadata: Response.ProviderMetadata): void => {
+  const endEntry = (key: string, metadata: Response.ProviderMetadata): void => {
     const entry = open.get(key)
     if (entry === undefined) return
-    entry.metadata = merge(entry.metadata, metadata)
+    entry.metadata = mergeMetadata(entry.metadata, metadata)
     open.delete(key)
   }
 
-  const meter = AnswerText.meter()
+  const meter = AnswerText.makeMeter()
 
   const add = (parts: ReadonlyArray<StreamPart>): void => {
     if (meter.overflow() !== undefined) return
@@ -123,25 +123,25 @@ export const make = (): Assembler => {
     for (const part of parts) {
       switch (part.type) {
         case "text-start":
-          start(`t${part.id}`, { type: "text", text: "", metadata: part.metadata })
+          startEntry(`t${part.id}`, { type: "text", text: "", metadata: part.metadata })
           break
         case "text-delta":
-          append(`t${part.id}`, "text", part.delta, part.metadata)
+          appendDelta(`t${part.id}`, "text", part.delta, part.metadata)
           break
         case "text-end":
-          end(`t${part.id}`, part.metadata)
+          endEntry(`t${part.id}`, part.metadata)
           break
         case "reasoning-start":
-          start(`r${part.id}`, { type: "reasoning", text: "", metadata: part.metadata })
+          startEntry(`r${part.id}`, { type: "reasoning", text: "", metadata: part.metadata })
           break
         case "reasoning-delta":
-          append(`r${part.id}`, "reasoning", part.delta, part.metadata)
+          appendDelta(`r${part.id}`, "reasoning", part.delta, part.metadata)
           break
         case "reasoning-end":
-          end(`r${part.id}`, part.metadata)
+          endEntry(`r${part.id}`, part.metadata)
           break
         case "tool-params-start":
-          start(`c${part.id}`, {
+          startEntry(`c${part.id}`, {
             type: "tool-params",
             id: part.id,
             name: part.name,
@@ -155,7 +155,7 @@ export const make = (): Assembler => {
           break
         }
         case "tool-params-end":
-          end(`c${part.id}`, part.metadata)
+          endEntry(`c${part.id}`, part.metadata)
           break
         case "tool-call": {
           const at = calls.get(part.id)
@@ -174,20 +174,20 @@ export const make = (): Assembler => {
         case "finish":
           finishReason = part.reason
           usage = part.usage
-          reportedCost = costOf(part)
+          reportedCost = readCost(part)
           finished = true
           break
       }
     }
   }
 
-  const close = (entry: OpenText | OpenCall | Whole): ContentPart | undefined => {
+  const closeEntry = (entry: OpenText | OpenCall | WholePart): ContentPart | undefined => {
     if (entry.type === "tool-call" || entry.type === "file") return entry
     if (entry.type === "tool-params") {
       return Response.makePart("tool-call", {
         id: entry.id,
         name: entry.name,
-        params: params(entry.text),
+        params: parseParams(entry.text),
         providerExecuted: false,
         metadata: entry.metadata
       })
@@ -196,8 +196,8 @@ export const make = (): Assembler => {
     return Response.makePart(entry.type, { text: entry.text, metadata: entry.metadata })
   }
 
-  const result = (): Assembled => ({
-    parts: order.flatMap((entry) => close(entry) ?? []),
+  const result = (): AssembledAnswer => ({
+    parts: order.flatMap((entry) => closeEntry(entry) ?? []),
     finishReason,
     usage: usage ?? toResponse({ input: 0, output: 0 }),
     ...(reportedCost === undefined ? {} : { reportedCost }),
@@ -218,14 +218,14 @@ export const toParts = (answer: ModelResponse): ReadonlyArray<StreamPart> => {
       case "text":
         out.push(
           Response.makePart("text-start", { id }),
-          ...(part.text === "" ? [] : [textDelta(id, part.text)]),
+          ...(part.text === "" ? [] : [makeTextDelta(id, part.text)]),
           Response.makePart("text-end", { id, metadata: part.metadata })
         )
         break
       case "reasoning":
         out.push(
           Response.makePart("reasoning-start", { id }),
-          ...(part.text === "" ? [] : [reasoningDelta(id, part.text)]),
+          ...(part.text === "" ? [] : [makeReasoningDelta(id, part.text)]),
           Response.makePart("reasoning-end", { id, metadata: part.metadata })
         )
         break

@@ -25,7 +25,7 @@
  * import { Conversation } from "hermes-effect"
  *
  * const said = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
- * const transcript = [said("hello"), said("far too much"), Conversation.rejection("it is too long")]
+ * const transcript = [said("hello"), said("far too much"), Conversation.makeRejection("it is too long")]
  *
  * console.log(Conversation.withoutRejected(transcript).length)
  * // => 1
@@ -48,13 +48,13 @@ export const mayHaveHappenedResult = "Interrupted while it ran: this tool call m
 export const brokenOff: Prompt.ProviderOptions = { "hermes-effect": { broken_off: true } }
 
 /** The tool calls of an assistant message, in model order; empty for every other message. */
-export const toolCalls = (message: Prompt.Message): ReadonlyArray<Prompt.ToolCallPart> =>
+export const listToolCalls = (message: Prompt.Message): ReadonlyArray<Prompt.ToolCallPart> =>
   message.role === "assistant"
     ? message.content.filter((part): part is Prompt.ToolCallPart => part.type === "tool-call" && !part.providerExecuted)
     : []
 
 /** A tool message that answers one call. */
-export const toolResult = (
+export const makeToolResult = (
   call: { readonly id: string; readonly name: string },
   result: {
     readonly output: unknown
@@ -76,39 +76,39 @@ export const toolResult = (
   })
 
 /** The text that closes a call without a result, by whether it had begun. */
-export const unknownResult = (begun: boolean): string => begun ? mayHaveHappenedResult : cancelledResult
+export const describeUnknownResult = (begun: boolean): string => begun ? mayHaveHappenedResult : cancelledResult
 
 /** The tool message that closes a call which never got its result. */
-export const cancelled = (call: { readonly id: string; readonly name: string }, begun = false): Prompt.ToolMessage =>
-  toolResult(call, { output: unknownResult(begun), isFailure: true })
+export const makeCancelledResult = (call: { readonly id: string; readonly name: string }, begun = false): Prompt.ToolMessage =>
+  makeToolResult(call, { output: describeUnknownResult(begun), isFailure: true })
 
-const results = (message: Prompt.ToolMessage): ReadonlyArray<Prompt.ToolResultPart> =>
+const listResults = (message: Prompt.ToolMessage): ReadonlyArray<Prompt.ToolResultPart> =>
   message.content.filter((part) => part.type === "tool-result")
 
 /** The ids of the calls that a message answers. */
-export const resultIds = (message: Prompt.Message): ReadonlyArray<string> =>
-  message.role === "tool" ? results(message).map(({ id }) => id) : []
+export const listResultIds = (message: Prompt.Message): ReadonlyArray<string> =>
+  message.role === "tool" ? listResults(message).map(({ id }) => id) : []
 
 /** The calls of the last answer that have no result: those that ran when the conversation was left. */
-export const openCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.ToolCallPart> => {
+export const listOpenCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.ToolCallPart> => {
   const last = messages.findLastIndex(({ role }) => role === "assistant")
   const message = messages[last]
-  const calls = message === undefined ? [] : toolCalls(message)
+  const calls = message === undefined ? [] : listToolCalls(message)
   if (calls.length === 0) return []
-  const answered = new Set(messages.slice(last + 1).flatMap(resultIds))
+  const answered = new Set(messages.slice(last + 1).flatMap(listResultIds))
   return calls.filter(({ id }) => !answered.has(id))
 }
 
 /** Tool messages that answer exactly these calls: the given ones where they do already. */
-const answers = (
+const matchAnswers = (
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   given: ReadonlyArray<Prompt.ToolMessage>
 ): ReadonlyArray<Prompt.ToolMessage> => {
-  const found = given.flatMap((message) => results(message).map((part) => ({ message, part })))
+  const found = given.flatMap((message) => listResults(message).map((part) => ({ message, part })))
   if (found.length === calls.length && found.every(({ part }, index) => part.id === calls[index]?.id)) return given
   return calls.map((call) => {
     const answer = found.find(({ part }) => part.id === call.id)
-    if (answer === undefined) return cancelled(call)
+    if (answer === undefined) return makeCancelledResult(call)
     return answer.message.content.length === 1 ? answer.message : Prompt.toolMessage({ content: [answer.part] })
   })
 }
@@ -137,7 +137,7 @@ const isClosed = (messages: ReadonlyArray<Prompt.Message>): boolean => {
  * **Details**
  *
  * This is what a session goes through when it is loaded. A run that was killed between a call and its result leaves the
- * call open; it is closed with {@link cancelled}. A message that the user sent between the results of one answer follows all of
+ * call open; it is closed with {@link makeCancelledResult}. A message that the user sent between the results of one answer follows all of
  * them: a result counts up to the next answer. Messages that are fine are returned as the same objects; one that holds
  * the results of several calls is taken apart only where they are not exactly the calls, in their order.
  */
@@ -149,24 +149,24 @@ export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<P
     const message = messages[index++]
     if (message === undefined || message.role === "tool") continue
     out.push(message)
-    const calls = toolCalls(message)
+    const calls = listToolCalls(message)
     if (calls.length === 0) continue
     const given: Array<Prompt.ToolMessage> = []
     for (let at = index, next = messages[at]; next !== undefined && next.role !== "assistant"; next = messages[++at]) {
       if (next.role === "tool") given.push(next)
     }
-    out.push(...answers(calls, given))
+    out.push(...matchAnswers(calls, given))
   }
   return out
 }
 
 /** Tells whether a tool result holds this piece of JSON, as it stands there. */
-export const holds = (messages: ReadonlyArray<Prompt.Message>, json: string): boolean =>
+export const hasResultText = (messages: ReadonlyArray<Prompt.Message>, json: string): boolean =>
   messages.some(({ content, role }) =>
     role === "tool" && content.some((part) => part.type === "tool-result" && typeof part.result === "string" && part.result.includes(json)))
 
 /** The visible text of a message: what somebody wrote, without thoughts, calls and files. */
-export const text = (message: Prompt.Message): string => {
+export const readText = (message: Prompt.Message): string => {
   if (message.role === "system") return message.content
   return message.role === "tool" ? "" : message.content.map((part) => part.type === "text" ? part.text : "").join("")
 }
@@ -177,7 +177,7 @@ const key = "hermes-effect"
  * Note behind a message of the user that a provider rejected: it stays in the transcript and is not sent again, so that the
  * conversation does not grow with every attempt to go on. `why` is for people who read the transcript.
  */
-export const rejection = (why: string): Prompt.AssistantMessage =>
+export const makeRejection = (why: string): Prompt.AssistantMessage =>
   Prompt.assistantMessage({
     content: [Prompt.textPart({ text: `(The provider refused this message, and it is not sent again: ${why})` })],
     options: { [key]: { refused: true } }
@@ -189,14 +189,14 @@ const isRejection = ({ options, role }: Prompt.Message): boolean => {
 }
 
 /** Messages up to the newest answer as they are sent, and those from it on as they are stored. */
-interface Resumed {
+interface ResumedState {
   readonly closed: Array<Prompt.Message>
   open: Array<Prompt.Message>
   /** The message before. */
   last: Prompt.Message | undefined
 }
 
-const resumedFold = GrowingList.fold<Prompt.Message, Resumed>({
+const foldResumed = GrowingList.fold<Prompt.Message, ResumedState>({
   begin: () => ({ closed: [], open: [], last: undefined }),
   add: (state, message) => {
     const { closed, last, open } = state
@@ -219,8 +219,8 @@ const resumedFold = GrowingList.fold<Prompt.Message, Resumed>({
  * The conversation that a run of a stored session goes on from: {@link withoutRejected}, then {@link closeOpenCalls}, at the cost of
  * what is new since the run before.
  */
-export const resumed = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
-  const { closed, open } = resumedFold(messages)
+export const resume = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
+  const { closed, open } = foldResumed(messages)
   closed.push(...closeOpenCalls(open))
   return closed
 }
@@ -228,7 +228,7 @@ export const resumed = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.M
 const systemMessages = new WeakMap<Prompt.Message, Prompt.SystemMessage>()
 
 /** The system prompt as a message: the same one in each run of a session, so that what was made of the conversation is found again. */
-export const systemMessage = (content: string, [first]: ReadonlyArray<Prompt.Message>): Prompt.SystemMessage => {
+export const makeSystemMessage = (content: string, [first]: ReadonlyArray<Prompt.Message>): Prompt.SystemMessage => {
   const known = first === undefined ? undefined : systemMessages.get(first)
   if (known?.content === content) return known
   const made = Prompt.systemMessage({ content })

@@ -12,7 +12,7 @@
  * import * as Effect from "effect/Effect"
  * import { Agent, Cost, Runtime } from "hermes-effect"
  *
- * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.map(({ cost }) => Cost.totalLabel(cost)))
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.map(({ cost }) => Cost.formatTotal(cost)))
  *
  * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
  * // => included
@@ -80,15 +80,15 @@ const smallest = BigDecimal.make(1n, 4)
 export const nothing: Total = { amount: zero, status: "unknown", source: "none" }
 
 /** An unknown cost, with the reason. */
-export const unknown = (note: string): Cost => ({ amount: undefined, status: "unknown", label: "n/a", source: "none", notes: [note] })
+export const makeUnknown = (note: string): Cost => ({ amount: undefined, status: "unknown", label: "n/a", source: "none", notes: [note] })
 
 /** Part of a subscription. */
 export const included: Cost = { amount: zero, status: "included", label: "included", source: "none", notes: [] }
 
 /** Cost of a call as its provider reports it, in US dollars. */
-export const reported = (usd: number): Cost => {
+export const fromReportedUsd = (usd: number): Cost => {
   const amount = BigDecimal.fromNumberUnsafe(usd)
-  return { amount, status: "actual", label: label(amount, "actual"), source: "provider_usage", notes: [] }
+  return { amount, status: "actual", label: formatAmount(amount, "actual"), source: "provider_usage", notes: [] }
 }
 
 /** An amount with one more cost; what is not known adds nothing. */
@@ -96,7 +96,7 @@ export const add = (total: BigDecimal.BigDecimal, { amount }: Pick<Cost, "amount
   amount === undefined ? total : BigDecimal.sum(total, amount)
 
 /** A total with one more call. */
-export const plus = (total: Total, cost: Pick<Cost, "amount" | "status" | "source">): Total => ({
+export const addCall = (total: Total, cost: Pick<Cost, "amount" | "status" | "source">): Total => ({
   amount: add(total.amount, cost),
   status: cost.status,
   source: cost.source
@@ -104,23 +104,23 @@ export const plus = (total: Total, cost: Pick<Cost, "amount" | "status" | "sourc
 
 /** A total with all that a child spent (`hermes-product.md` §3.4). */
 export const withChild = (total: Total, child: Pick<Cost, "amount" | "status">): Total =>
-  plus(total, { amount: child.amount, status: child.status, source: "subagent" })
+  addCall(total, { amount: child.amount, status: child.status, source: "subagent" })
 
 /** In the form of events. */
-export const spent = ({ amount, source, status }: Pick<Cost, "amount" | "status" | "source">): Spent => ({
+export const toSpent = ({ amount, source, status }: Pick<Cost, "amount" | "status" | "source">): Spent => ({
   usd: amount === undefined ? null : BigDecimal.toNumberUnsafe(amount),
   status,
   source
 })
 
 /** A cost as the beginning of a total. */
-export const total = (cost: Spent): Total => plus(nothing, fromSpent(cost))
+export const toTotal = (cost: Spent): Total => addCall(nothing, fromSpent(cost))
 
 /** Two costs in the form of events as one, with the status and source of the second. */
 export const sum = (a: Spent, b: Spent): Spent => {
   const [before, more] = [a.usd ?? 0, b.usd ?? 0]
   // Nothing to add exactly: most calls of a free model, and the first of every other.
-  return before === 0 || more === 0 ? { usd: before + more, status: b.status, source: b.source } : spent(plus(total(a), fromSpent(b)))
+  return before === 0 || more === 0 ? { usd: before + more, status: b.status, source: b.source } : toSpent(addCall(toTotal(a), fromSpent(b)))
 }
 
 /** Back from the form of events. */
@@ -137,25 +137,25 @@ export const toWire = ({ source, status, usd }: Spent) => ({
   cost_source: source
 })
 
-const fixed = (amount: BigDecimal.BigDecimal, digits: number): string => {
+const formatFixed = (amount: BigDecimal.BigDecimal, digits: number): string => {
   const rounded = BigDecimal.round(amount, { scale: digits, mode: "half-from-zero" })
   const text = String(BigDecimal.scale(rounded, digits).value).padStart(digits + 1, "0")
   return `${text.slice(0, -digits)}.${text.slice(-digits)}`
 }
 
 /** An amount for people. */
-export const label = (amount: BigDecimal.BigDecimal | undefined, status: Status): string => {
+export const formatAmount = (amount: BigDecimal.BigDecimal | undefined, status: Status): string => {
   if (status === "included") return "included"
   if (amount === undefined || status === "unknown") return "n/a"
   if (BigDecimal.isZero(amount)) return "$0.00"
   const about = status === "actual" ? "$" : "~$"
   if (BigDecimal.isLessThan(amount, smallest)) return `${about}<0.0001`
-  return `${about}${fixed(amount, BigDecimal.isLessThan(amount, cent) ? 4 : 2)}`
+  return `${about}${formatFixed(amount, BigDecimal.isLessThan(amount, cent) ? 4 : 2)}`
 }
 
 /** A total for people: the known part of it, and whether there is more. */
-export const totalLabel = ({ status, usd }: Spent): string => {
+export const formatTotal = ({ status, usd }: Spent): string => {
   const amount = fromSpent({ usd: usd ?? 0, status, source: "none" }).amount
-  if (amount === undefined || BigDecimal.isZero(amount)) return label(amount, status)
-  return `${label(amount, status === "actual" ? status : "estimated")}${status === "unknown" ? " and more" : ""}`
+  if (amount === undefined || BigDecimal.isZero(amount)) return formatAmount(amount, status)
+  return `${formatAmount(amount, status === "actual" ? status : "estimated")}${status === "unknown" ? " and more" : ""}`
 }

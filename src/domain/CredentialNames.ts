@@ -49,7 +49,7 @@ const harmless: ReadonlyArray<RegExp> = [
   /(?:^|_)(?:MAX|MIN|NUM|COUNT|TOTAL)_(?:[A-Z0-9_]*_)?TOKENS?(?:_|$)/
 ]
 
-const matches = (patterns: ReadonlyArray<RegExp>, name: string): boolean => patterns.some((pattern) => pattern.test(name))
+const isMatching = (patterns: ReadonlyArray<RegExp>, name: string): boolean => patterns.some((pattern) => pattern.test(name))
 
 const forced = "_HERMES_FORCE_"
 
@@ -57,7 +57,7 @@ const forced = "_HERMES_FORCE_"
  * Variables that a user set for one program by name, in the settings: `_HERMES_FORCE_NAME` is `NAME` there, and wins over it. Inherited
  * variables of that prefix never reach a program.
  */
-export const explicit = <A>(variables: Readonly<Record<string, A>>): Record<string, A> => {
+export const applyForced = <A>(variables: Readonly<Record<string, A>>): Record<string, A> => {
   const entries = Object.entries(variables)
   return Object.fromEntries([
     ...entries.filter(([name]) => !name.startsWith(forced)),
@@ -66,12 +66,12 @@ export const explicit = <A>(variables: Readonly<Record<string, A>>): Record<stri
 }
 
 /** Names that no setting lets through. */
-export const isReserved = (name: string): boolean => matches(reservedPatterns, name.toUpperCase())
+export const isReserved = (name: string): boolean => isMatching(reservedPatterns, name.toUpperCase())
 
 /** Tests for the name of a credential. */
 export const isCredential = (name: string): boolean => {
   const upper = name.toUpperCase()
-  return matches(reservedPatterns, upper) || (matches(familyPatterns, upper) && !matches(harmless, upper))
+  return isMatching(reservedPatterns, upper) || (isMatching(familyPatterns, upper) && !isMatching(harmless, upper))
 }
 
 /** Reserved names that are no secrets: places and identities. */
@@ -84,7 +84,7 @@ export const awsSecrets: ReadonlyArray<string> = ["AWS_SECRET_ACCESS_KEY", "AWS_
 const further = /(?:^|_)(?:AUTHORIZATION|COOKIES?)$/
 
 /** Tests whether a variable of this name holds a secret, which the program hides from commands and masks by value. */
-export const holdsSecret = (name: string): boolean => {
+export const isSecretName = (name: string): boolean => {
   const upper = name.toUpperCase()
   return awsSecrets.includes(upper) || further.test(upper) || (isCredential(upper) && !plain.test(upper))
 }

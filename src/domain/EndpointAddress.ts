@@ -24,7 +24,7 @@ const withoutTrailingSlash = (text: string): string => {
 }
 
 /** Takes a base URL apart; see {@link Address}. */
-export const address = (baseUrl: string | undefined): Address => {
+export const parseAddress = (baseUrl: string | undefined): Address => {
   const text = baseUrl?.trim() ?? ""
   if (text === "") return { baseUrl: undefined, host: "", path: "", query: undefined }
   const url = URL.parse(text)
@@ -65,10 +65,10 @@ export const isLocal = (host: string): boolean => {
 }
 
 /** An address in the one form in which it is compared: parsed, without trailing slash, with its query. */
-export const normalized = (baseUrl: string): string => {
-  const { baseUrl: bare = "", query } = address(baseUrl)
+export const normalizeAddress = (baseUrl: string): string => {
+  const { baseUrl: bare = "", query } = parseAddress(baseUrl)
   return query === undefined ? bare : `${bare}?${new URLSearchParams(query).toString()}`
 }
 
 /** Scheme, host and port, which are one server; undefined for text that is no URL. */
-export const originOf = (baseUrl: string | undefined): string | undefined => URL.parse(baseUrl?.trim() ?? "")?.origin
+export const readOrigin = (baseUrl: string | undefined): string | undefined => URL.parse(baseUrl?.trim() ?? "")?.origin

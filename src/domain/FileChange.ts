@@ -11,9 +11,9 @@
  * ```ts
  * import { FileChange } from "hermes-effect"
  *
- * const diff = FileChange.unifiedDiff("notes.txt", "one\n", "two\nthree\n")
+ * const diff = FileChange.makeUnifiedDiff("notes.txt", "one\n", "two\nthree\n")
  *
- * console.log(FileChange.counts(diff))
+ * console.log(FileChange.countLines(diff))
  * // => { added: 2, removed: 1 }
  * ```
  *
@@ -91,7 +91,7 @@ const nowhere = "/dev/null"
 export type Content = string | null | undefined
 
 /** Difference of one file; empty where nothing changed. */
-export const unifiedDiff = (name: string, before: Content, after: Content): string => {
+export const makeUnifiedDiff = (name: string, before: Content, after: Content): string => {
   if (before === null || after === null) return `Binary file ${name} ${after === undefined ? "deleted" : before === undefined ? "created" : "changed"}\n`
   if ((before?.length ?? 0) > maxCompared || (after?.length ?? 0) > maxCompared) return before === after ? "" : `Large file ${name} ${after === undefined ? "deleted" : before === undefined ? "created" : "changed"}\n`
   const diff = TextDiff.unified(TextDiff.lines(before ?? "", after ?? "", { maxEdits }), {
@@ -105,11 +105,11 @@ export const unifiedDiff = (name: string, before: Content, after: Content): stri
 }
 
 /** Name of the file that a difference has in its head; the path where it has none. */
-export const nameOf = ({ diff, path }: Pick<FileChanged, "diff" | "path">): string =>
+export const readFileName = ({ diff, path }: Pick<FileChanged, "diff" | "path">): string =>
   /^\+\+\+ (?:b\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ?? /^--- (?:a\/)?(?!\/dev\/null)(.+)$/m.exec(diff)?.[1] ?? path
 
 /** Lines that a difference adds and removes. */
-export const counts = (diff: string): { readonly added: number; readonly removed: number } => {
+export const countLines = (diff: string): { readonly added: number; readonly removed: number } => {
   const lines = diff.split("\n").filter((line) => !/^(?:\+\+\+|---) /.test(line))
   return { added: lines.filter((line) => line.startsWith("+")).length, removed: lines.filter((line) => line.startsWith("-")).length }
 }

@@ -1,7 +1,7 @@
 /** Globs over commands and names: `*` is anything, `?` one character, case does not matter. */
 
 /** True when a text matches a glob; in time of the product of both lengths at most, whatever they are. */
-export const matches = (glob: string, text: string): boolean => {
+export const isMatch = (glob: string, text: string): boolean => {
   const [pattern, subject] = [glob.trim().toLowerCase(), text.trim().toLowerCase()]
   let at = 0
   let next = 0

@@ -54,27 +54,27 @@ const clear = new RegExp(
 
 const isReadable = (text: string): boolean => text.length >= 3 && /^[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\n\t]+$/u.test(text)
 
-const codesOf = (text: string, pattern: RegExp): ReadonlyArray<number> =>
+const listCodePoints = (text: string, pattern: RegExp): ReadonlyArray<number> =>
   Array.from(text.matchAll(pattern), ([found]) => found.codePointAt(0) ?? 0)
 
 const readTags = (text: string): string =>
-  String.fromCharCode(...codesOf(text, /[\u{E0020}-\u{E007E}]/gu).slice(0, longestRead).map((code) => code - 0xe0000))
+  String.fromCharCode(...listCodePoints(text, /[\u{E0020}-\u{E007E}]/gu).slice(0, longestRead).map((code) => code - 0xe0000))
 
 const readSelectors = (text: string): string => {
-  const codes = codesOf(text, /[\uFE00-\uFE0F\u{E0100}-\u{E01EF}]/gu).slice(0, longestRead)
+  const codes = listCodePoints(text, /[\uFE00-\uFE0F\u{E0100}-\u{E01EF}]/gu).slice(0, longestRead)
   const bytes = Uint8Array.from(codes, (code) => code <= 0xfe0f ? code - 0xfe00 : code - 0xe0100 + 16)
   return new TextDecoder().decode(bytes)
 }
 
 /** Reads two characters of no width as bits, eight a letter; others between them separate letters. */
 const readWidthless = (text: string): string => {
-  const codes = codesOf(text, /[\u200B-\u200D\u2060-\u2064\uFEFF]/gu).slice(0, longestRead * 8)
+  const codes = listCodePoints(text, /[\u200B-\u200D\u2060-\u2064\uFEFF]/gu).slice(0, longestRead * 8)
   const [first, second] = [...new Set(codes)]
   const bits = codes.flatMap((code) => code === first ? [0] : code === second ? [1] : [])
-  const read = (one: number): string =>
+  const readBits = (one: number): string =>
     String.fromCharCode(...Array.from({ length: bits.length >> 3 }, (_, index) =>
       bits.slice(index * 8, index * 8 + 8).reduce((byte, bit) => byte * 2 + (bit === one ? 1 : 0), 0)))
-  return [read(1), read(0)].find((found) => /^[\n\t -~]+$/.test(found)) ?? ""
+  return [readBits(1), readBits(0)].find((found) => /^[\n\t -~]+$/.test(found)) ?? ""
 }
 
 /** Letters of hidden text that are read. */
@@ -83,9 +83,9 @@ const longestRead = 400
 /** Letters of hidden text that are named. */
 const longestNamed = 120
 
-const decode = (text: string): string | undefined => {
+const decodeHidden = (text: string): string | undefined => {
   const found = [readTags, readSelectors, readWidthless].map((read) => read(text)).find(isReadable)
-  return found === undefined ? undefined : VisibleText.showLine(TextCut.shortened(found.trim(), longestNamed))
+  return found === undefined ? undefined : VisibleText.showLine(TextCut.shorten(found.trim(), longestNamed))
 }
 
 /** Finds the characters of a text that hide something; undefined where there are none. */
@@ -93,5 +93,5 @@ export const findHiddenText = (text: string, strictness: Strictness): HiddenText
   if (!every.test(text)) return undefined
   const rest = text.replace(legitimate, (found) => " ".repeat(found.length))
   const at = rest.search(strictness === "every" ? every : clear)
-  return at === -1 ? undefined : { at, decoded: decode(rest) }
+  return at === -1 ? undefined : { at, decoded: decodeHidden(rest) }
 }

@@ -14,7 +14,7 @@
  * - The conversation begins with the user. Where a route takes no user message after a tool's result
  *   (`Route.Abilities.userAfterTool`), an assistant message stands between them.
  * - Of thinking, what the route wants back is kept (`Route.Abilities.thinking`).
- * - A message that is marked by {@link once} is sent until the model has answered, and never again.
+ * - A message that is marked by {@link markOnce} is sent until the model has answered, and never again.
  *
  * Messages that are fine stay the same objects, and what is made of a message is made once, so that requests of one
  * conversation begin with the same bytes and converted messages are found again. A request of a conversation that grew costs what is
@@ -34,13 +34,13 @@ import * as Route from "./Route.ts"
 const key = "hermes-effect"
 
 /** Marks a message of the runtime's own that is sent until the model has answered, and is no part of the conversation. */
-export const once = <M extends Prompt.UserMessage | Prompt.AssistantMessage>(message: M): M =>
+export const markOnce = <M extends Prompt.UserMessage | Prompt.AssistantMessage>(message: M): M =>
   // The constructor of its role gives the same role back.
   (message.role === "user"
     ? Prompt.userMessage({ content: message.content, options: { ...message.options, [key]: { once: true } } })
     : Prompt.assistantMessage({ content: message.content, options: { ...message.options, [key]: { once: true } } })) as M
 
-/** True of a message that {@link once} marked. */
+/** True of a message that {@link markOnce} marked. */
 export const isOnce = ({ options }: Prompt.Message): boolean => {
   const own = options[key]
   return Predicate.hasProperty(own, "once") && own.once === true
@@ -56,12 +56,12 @@ const withoutAnswered = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray
 const isAnswer = (message: Prompt.Message): boolean => message.role === "assistant" && !isOnce(message)
 
 /** Something besides reasoning. */
-const saysSomething = ({ content }: Prompt.AssistantMessage): boolean =>
+const hasContent = ({ content }: Prompt.AssistantMessage): boolean =>
   content.some((part) => part.type === "text" ? part.text.trim() !== "" : part.type !== "reasoning")
 
 const isEmpty = (message: Prompt.Message): boolean =>
   message.role === "assistant"
-    ? !saysSomething(message)
+    ? !hasContent(message)
     : message.role === "user" && message.content.every((part) => part.type === "text" && part.text.trim() === "")
 
 /** Leaves out what says nothing; the newest message stays, unless it is an answer. */
@@ -77,18 +77,18 @@ const withoutThinking = memoize((message: Prompt.AssistantMessage): Prompt.Assis
 })
 
 /** Leaves out the thinking before an index. */
-const thoughtful = (messages: ReadonlyArray<Prompt.Message>, from: number): ReadonlyArray<Prompt.Message> =>
+const dropThinking = (messages: ReadonlyArray<Prompt.Message>, from: number): ReadonlyArray<Prompt.Message> =>
   from === 0
     ? messages
     : messages.map((message, index) => message.role === "assistant" && index < from ? withoutThinking(message) : message)
 
-type Spoken = Prompt.UserMessage | Prompt.AssistantMessage
+type SpokenMessage = Prompt.UserMessage | Prompt.AssistantMessage
 
 const isPlainText = (part: Prompt.AssistantMessagePart | undefined): part is Prompt.TextPart =>
   part?.type === "text" && Object.keys(part.options).length === 0
 
 /** The parts of an answer that came in two pieces. */
-const pieced = (
+const joinParts = (
   before: ReadonlyArray<Prompt.AssistantMessagePart>,
   after: ReadonlyArray<Prompt.AssistantMessagePart>
 ): ReadonlyArray<Prompt.AssistantMessagePart> => {
@@ -99,31 +99,31 @@ const pieced = (
     : [...before, ...after]
 }
 
-const pairs = new WeakMap<Spoken, WeakMap<Spoken, Spoken>>()
+const pairs = new WeakMap<SpokenMessage, WeakMap<SpokenMessage, SpokenMessage>>()
 
-const merged = (before: Spoken, after: Spoken): Spoken | undefined => {
+const mergeMessages = (before: SpokenMessage, after: SpokenMessage): SpokenMessage | undefined => {
   if (before.role !== after.role) return undefined
   const known = pairs.get(before)?.get(after)
   if (known !== undefined) return known
   const options = { ...before.options, ...after.options }
-  let made: Spoken
+  let made: SpokenMessage
   if (before.role === "user" && after.role === "user") {
     made = Prompt.userMessage({ content: [...before.content, ...after.content], options })
   } else if (before.role === "assistant" && after.role === "assistant") {
-    made = Prompt.assistantMessage({ content: pieced(before.content, after.content), options })
+    made = Prompt.assistantMessage({ content: joinParts(before.content, after.content), options })
   } else return undefined
-  const others = pairs.get(before) ?? new WeakMap<Spoken, Spoken>()
+  const others = pairs.get(before) ?? new WeakMap<SpokenMessage, SpokenMessage>()
   others.set(after, made)
   pairs.set(before, others)
   return made
 }
 
-const isSpoken = (message: Prompt.Message | undefined): message is Spoken =>
+const isSpoken = (message: Prompt.Message | undefined): message is SpokenMessage =>
   message?.role === "user" || message?.role === "assistant"
 
-const text = (value: string) => ({ content: [Prompt.textPart({ text: value })] })
-const opening = Prompt.userMessage(text("(the beginning of the conversation is left out)"))
-const between = Prompt.assistantMessage(text("(no answer)"))
+const makeContent = (value: string) => ({ content: [Prompt.textPart({ text: value })] })
+const opening = Prompt.userMessage(makeContent("(the beginning of the conversation is left out)"))
+const between = Prompt.assistantMessage(makeContent("(no answer)"))
 
 /** The beginning of an array that grows; others may share it, of any length. */
 interface Beginning {
@@ -132,7 +132,7 @@ interface Beginning {
 }
 
 /** Adds a message behind a beginning; the array is copied only where another message stands there. */
-const push = (out: Beginning, message: Prompt.Message): void => {
+const pushMessage = (out: Beginning, message: Prompt.Message): void => {
   if (out.length < out.items.length && out.items[out.length] !== message) out.items = out.items.slice(0, out.length)
   out.items[out.length++] = message
 }
@@ -140,15 +140,15 @@ const push = (out: Beginning, message: Prompt.Message): void => {
 /** Appends a message so that user and assistant take turns; `out` and the message have no open calls. */
 const pushAlternating = (out: Beginning, message: Prompt.Message, { userAfterTool }: Route.Abilities): void => {
   const last = out.items[out.length - 1]
-  const one = isSpoken(last) && isSpoken(message) ? merged(last, message) : undefined
+  const one = isSpoken(last) && isSpoken(message) ? mergeMessages(last, message) : undefined
   if (one !== undefined) {
     out.length--
-    push(out, one)
+    pushMessage(out, one)
     return
   }
-  if (message.role === "assistant" && (last === undefined || last.role === "system")) push(out, opening)
-  if (message.role === "user" && last?.role === "tool" && !userAfterTool) push(out, between)
-  push(out, message)
+  if (message.role === "assistant" && (last === undefined || last.role === "system")) pushMessage(out, opening)
+  if (message.role === "user" && last?.role === "tool" && !userAfterTool) pushMessage(out, between)
+  pushMessage(out, message)
 }
 
 /** Stands before the result of a call whose arguments were not readable and are sent as `{}`. */
@@ -157,7 +157,7 @@ export const corruptedArguments = "[The arguments of this call were not a JSON o
 const isReadable = ({ params }: Prompt.ToolCallPart): boolean => Predicate.isObject(params)
 
 /** The object that a text of arguments stands for; undefined where there is none. */
-const argumentsIn = (params: unknown): object | undefined => {
+const readArguments = (params: unknown): object | undefined => {
   if (params === undefined || params === null) return {}
   if (typeof params !== "string") return undefined
   const text = params.trim()
@@ -170,7 +170,7 @@ const markedResults = new WeakMap<Prompt.ToolMessage, Prompt.ToolMessage>()
 
 const withReadableCalls = memoize((message: Prompt.AssistantMessage): Prompt.AssistantMessage => {
   const content = message.content.map((part) =>
-    part.type === "tool-call" && !isReadable(part) ? Prompt.toolCallPart({ ...part, params: argumentsIn(part.params) ?? {} }) : part)
+    part.type === "tool-call" && !isReadable(part) ? Prompt.toolCallPart({ ...part, params: readArguments(part.params) ?? {} }) : part)
   return Prompt.assistantMessage({ content, options: message.options })
 })
 
@@ -187,16 +187,16 @@ const withMarker = (message: Prompt.ToolMessage, corrupted: ReadonlySet<string>)
 }
 
 /** Calls with arguments that every endpoint reads; `messages` have no open calls. */
-const readable = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
+const repairCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
   const isFine = (message: Prompt.Message): boolean =>
     message.role !== "assistant" || message.content.every((part) => part.type !== "tool-call" || part.providerExecuted || isReadable(part))
   if (messages.every(isFine)) return messages
   let corrupted: ReadonlySet<string> = new Set()
   return messages.map((message) => {
-    if (message.role === "tool") return Conversation.resultIds(message).some((id) => corrupted.has(id)) ? withMarker(message, corrupted) : message
+    if (message.role === "tool") return Conversation.listResultIds(message).some((id) => corrupted.has(id)) ? withMarker(message, corrupted) : message
     if (message.role !== "assistant") return message
-    const unread = Conversation.toolCalls(message).filter((call) => !isReadable(call))
-    corrupted = new Set(unread.filter(({ params }) => argumentsIn(params) === undefined).map(({ id }) => id))
+    const unread = Conversation.listToolCalls(message).filter((call) => !isReadable(call))
+    corrupted = new Set(unread.filter(({ params }) => readArguments(params) === undefined).map(({ id }) => id))
     return unread.length === 0 ? message : withReadableCalls(message)
   })
 }
@@ -217,30 +217,30 @@ const hasThinking = (message: Prompt.Message): boolean =>
 const isUser = ({ role }: Prompt.Message): boolean => role === "user"
 
 /** Makes the messages of a route round by round: a round is final once the next answer stands in the conversation. */
-const stage = (abilities: Route.Abilities) => {
-  const append = (out: Beginning, round: ReadonlyArray<Prompt.Message>): void => {
-    for (const message of readable(Conversation.closeOpenCalls(round))) pushAlternating(out, message, abilities)
+const makeStage = (abilities: Route.Abilities) => {
+  const appendRound = (out: Beginning, round: ReadonlyArray<Prompt.Message>): void => {
+    for (const message of repairCalls(Conversation.closeOpenCalls(round))) pushAlternating(out, message, abilities)
   }
 
   /** Closes the round that an answer follows. */
-  const settle = (rounds: Rounds, round: ReadonlyArray<Prompt.Message>): void => {
+  const closeRound = (rounds: Rounds, round: ReadonlyArray<Prompt.Message>): void => {
     const { sent } = rounds
-    const bare = abilities.thinking === "all" ? round : thoughtful(round, round.length)
+    const bare = abilities.thinking === "all" ? round : dropThinking(round, round.length)
     if (abilities.thinking === "tool_loop") {
       const from = round.findLastIndex(isUser) + 1
       if (from > 0) rounds.thinking = undefined
       if (rounds.thinking !== undefined || round.some((message, index) => index >= from && hasThinking(message))) {
-        append(rounds.thinking ??= { ...sent }, thoughtful(round, from))
+        appendRound(rounds.thinking ??= { ...sent }, dropThinking(round, from))
       }
     }
-    append(sent, bare)
+    appendRound(sent, bare)
   }
 
   const fold = GrowingList.fold<Prompt.Message, Rounds>({
     begin: () => ({ sent: { items: [], length: 0 }, thinking: undefined, open: [] }),
     add: (rounds, message) => {
       if (isAnswer(message) && !isEmpty(message)) {
-        settle(rounds, rounds.open.filter((one) => !isOnce(one) && !isEmpty(one)))
+        closeRound(rounds, rounds.open.filter((one) => !isOnce(one) && !isEmpty(one)))
         rounds.open = []
       }
       rounds.open.push(message)
@@ -253,40 +253,40 @@ const stage = (abilities: Route.Abilities) => {
     const round = withoutEmpty(withoutAnswered(open))
     switch (abilities.thinking) {
       case "all":
-        append(sent, round)
+        appendRound(sent, round)
         return sent
       case "none":
-        append(sent, thoughtful(round, round.length))
+        appendRound(sent, dropThinking(round, round.length))
         return sent
       case "tool_loop": {
         const user = round.findLastIndex(isUser)
         const out = user === -1 ? thinking ?? sent : sent
         // The newest answer keeps its thinking in any case.
         const newest = round.findLastIndex(({ role }) => role === "assistant")
-        append(out, thoughtful(round, newest === -1 ? round.length : Math.min(newest, user + 1)))
+        appendRound(out, dropThinking(round, newest === -1 ? round.length : Math.min(newest, user + 1)))
         return out
       }
     }
   }
 }
 
-const stages = new Map<string, ReturnType<typeof stage>>()
+const stages = new Map<string, ReturnType<typeof makeStage>>()
 
-const stageOf = (abilities: Route.Abilities): ReturnType<typeof stage> => {
+const findStage = (abilities: Route.Abilities): ReturnType<typeof makeStage> => {
   const name = `${abilities.thinking} ${abilities.userAfterTool}`
   const known = stages.get(name)
   if (known !== undefined) return known
-  const made = stage(abilities)
+  const made = makeStage(abilities)
   stages.set(name, made)
   return made
 }
 
 /** The messages that a route is sent; the same array where nothing had to change. */
-export const sendable = (
+export const toSendableMessages = (
   messages: ReadonlyArray<Prompt.Message>,
   abilities: Route.Abilities
 ): ReadonlyArray<Prompt.Message> => {
-  const { items, length } = stageOf(abilities)(messages)
+  const { items, length } = findStage(abilities)(messages)
   let same = 0
   while (same < length && items[same] === messages[same]) same++
   return same === length && length === messages.length ? messages : items.slice(0, length)

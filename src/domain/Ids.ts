@@ -32,7 +32,7 @@ export const SessionId = Schema.NonEmptyString.pipe(Schema.brand("SessionId"))
 export type SessionId = typeof SessionId.Type
 
 /** The id of a session as a part of a file's name. */
-export const inFileName = (sessionId: string): string => sessionId.replace(/[^\w.@#=+-]/gu, "_").slice(0, 200)
+export const toFileName = (sessionId: string): string => sessionId.replace(/[^\w.@#=+-]/gu, "_").slice(0, 200)
 
 /** Identity of one run (a user turn), shared by its model attempts and tool calls. Opaque. */
 export const TurnId = Schema.NonEmptyString.pipe(Schema.brand("TurnId"))
@@ -55,7 +55,7 @@ export const ToolCallId = Schema.NonEmptyString.pipe(Schema.brand("ToolCallId"))
 export type ToolCallId = typeof ToolCallId.Type
 
 /** `count` lower-case hexadecimal digits from the fiber's `Random`, so that a seeded test repeats them. */
-export const hex = (count: number): Effect.Effect<string> =>
+export const makeHex = (count: number): Effect.Effect<string> =>
   Effect.map(
     Random.nextIntBetween(0, 16 ** Math.min(count, 12)),
     (n) => n.toString(16).padStart(count, "0")
@@ -68,8 +68,8 @@ let zone: DateTime.TimeZone | undefined
 const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => {
   zone ??= DateTime.zoneMakeLocal()
   const at = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: zone }))
-  const two = (n: number): string => String(n).padStart(2, "0")
-  return `${at.year}${two(at.month)}${two(at.day)}_${two(at.hour)}${two(at.minute)}${two(at.second)}`
+  const padTwoDigits = (n: number): string => String(n).padStart(2, "0")
+  return `${at.year}${padTwoDigits(at.month)}${padTwoDigits(at.day)}_${padTwoDigits(at.hour)}${padTwoDigits(at.minute)}${padTwoDigits(at.second)}`
 })
 
 /** The ids of one second: six digits repeat soon where hundreds of sessions begin at once. */
@@ -82,12 +82,12 @@ export const makeSessionId: Effect.Effect<SessionId> = Effect.gen(function*() {
     given.at = at
     given.ids.clear()
   }
-  let id = `${at}_${yield* hex(6)}`
-  while (given.ids.has(id)) id = `${at}_${yield* hex(6)}`
+  let id = `${at}_${yield* makeHex(6)}`
+  while (given.ids.has(id)) id = `${at}_${yield* makeHex(6)}`
   given.ids.add(id)
   return SessionId.make(id)
 })
 
 /** A new {@link TurnId}: `<session>:<task>:<8 hex>` (`hermes-contract.md` §2.7). */
 export const makeTurnId = (sessionId: SessionId, taskId: TaskId): Effect.Effect<TurnId> =>
-  Effect.map(hex(8), (tail) => TurnId.make(`${sessionId}:${taskId}:${tail}`))
+  Effect.map(makeHex(8), (tail) => TurnId.make(`${sessionId}:${taskId}:${tail}`))

@@ -14,22 +14,22 @@ export const parse = (text: string): Option.Option<unknown> => {
   }
 }
 
-/** Levels of nesting that {@link plain} goes into: far more than data has, and less than the stack of the machine. */
+/** Levels of nesting that {@link toPlainData} goes into: far more than data has, and less than the stack of the machine. */
 export const maxDepth = 500
 
-const members = (value: object, change: (text: string) => string, above: Set<object>): unknown => {
-  if (Array.isArray(value)) return value.map((item: unknown) => plainIn(item, change, above))
+const toPlainMembers = (value: object, change: (text: string) => string, above: Set<object>): unknown => {
+  if (Array.isArray(value)) return value.map((item: unknown) => toPlainValue(item, change, above))
   // Before `toJSON`, with which a Buffer would list each of its bytes.
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `<${value.byteLength} bytes>`
-  if ("toJSON" in value && typeof value.toJSON === "function") return plainIn(value.toJSON(), change, above)
-  if (value instanceof Set) return Array.from(value, (item) => plainIn(item, change, above))
+  if ("toJSON" in value && typeof value.toJSON === "function") return toPlainValue(value.toJSON(), change, above)
+  if (value instanceof Set) return Array.from(value, (item) => toPlainValue(item, change, above))
   const entries: ReadonlyArray<readonly [unknown, unknown]> = value instanceof Map
     ? Array.from(value)
     : Object.entries(value instanceof Error ? { ...value, name: value.name, message: value.message } : value)
-  return Object.fromEntries(entries.map(([key, item]) => [change(typeof key === "string" ? key : toText(key)), plainIn(item, change, above)]))
+  return Object.fromEntries(entries.map(([key, item]) => [change(typeof key === "string" ? key : toText(key)), toPlainValue(item, change, above)]))
 }
 
-const plainIn = (value: unknown, change: (text: string) => string, above: Set<object>): unknown => {
+const toPlainValue = (value: unknown, change: (text: string) => string, above: Set<object>): unknown => {
   if (typeof value === "string") return change(value)
   if (typeof value === "bigint") return String(value)
   if (typeof value !== "object" || value === null) return value
@@ -37,7 +37,7 @@ const plainIn = (value: unknown, change: (text: string) => string, above: Set<ob
   if (above.size >= maxDepth) return "<depth limit>"
   above.add(value)
   try {
-    return members(value, change, above)
+    return toPlainMembers(value, change, above)
   } catch {
     return "<unreadable>"
   } finally {
@@ -50,15 +50,15 @@ const plainIn = (value: unknown, change: (text: string) => string, above: Set<ob
  * digits, maps as records, sets as arrays, errors by name and message. A note stands for bytes, for a cycle, for what lies too deep, and for
  * what throws when it is read.
  */
-export const plain = (value: unknown, change: (text: string) => string = (text) => text): unknown => plainIn(value, change, new Set())
+export const toPlainData = (value: unknown, change: (text: string) => string = (text) => text): unknown => toPlainValue(value, change, new Set())
 
-/** A string as it is, everything else as compact JSON; see {@link plain} for a value that JSON cannot express. */
+/** A string as it is, everything else as compact JSON; see {@link toPlainData} for a value that JSON cannot express. */
 export const toText = (value: unknown): string => {
   if (typeof value === "string") return value
   try {
     return JSON.stringify(value) ?? String(value)
   } catch {
-    const safe = plain(value)
+    const safe = toPlainData(value)
     return typeof safe === "string" ? safe : JSON.stringify(safe) ?? String(safe)
   }
 }
@@ -75,20 +75,20 @@ const noItems: ReadonlyArray<unknown> = Object.freeze([])
 export const isFields = (value: unknown): value is Fields => Predicate.isObject(value)
 
 /** The value itself, or an object without fields. */
-export const fields = (value: unknown): Fields => isFields(value) ? value : noFields
+export const readFields = (value: unknown): Fields => isFields(value) ? value : noFields
 
 /** The value itself, or an array without items. */
-export const items = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : noItems
+export const readItems = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : noItems
 
 /** The value itself if it is a string. */
-export const string = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+export const readString = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
 /** A string or number as text; empty for everything else. */
-export const word = (value: unknown): string =>
+export const readWord = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
 
 /** The value of a text that is JSON, else the text. */
-export const parsed = (text: string): unknown => {
+export const parseOrKeep = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -97,9 +97,9 @@ export const parsed = (text: string): unknown => {
 }
 
 /** The object, or what is wrong with the body in its place. Text is parsed: servers mislabel JSON. */
-export const body = (raw: unknown): Fields | string => {
+export const readBody = (raw: unknown): Fields | string => {
   if (raw === undefined || raw === null || raw === "") return "the answer is empty"
-  const value = typeof raw === "string" ? parsed(raw) : raw
+  const value = typeof raw === "string" ? parseOrKeep(raw) : raw
   if (isFields(value)) return value
   return typeof raw === "string" && raw.trimStart().startsWith("<")
     ? "the answer is an HTML page and not JSON: correct the base URL"

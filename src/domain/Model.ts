@@ -91,7 +91,7 @@ export interface ModelCall {
   /** Tokens that the model's window holds, where that is known; no answer is allowed to be longer. */
   readonly contextWindow?: number | undefined
   readonly temperature?: number | undefined
-  /** Seed of the provider's draws, on routes whose protocol has one (`ApiMode.takesSeed`). The same answer again is not promised. */
+  /** Seed of the provider's draws, on routes whose protocol has one (`ApiMode.canTakeSeed`). The same answer again is not promised. */
   readonly seed?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** Marks the prefix for the provider's prompt cache, on routes that take marks; for calls that others of the conversation follow. */
@@ -209,7 +209,7 @@ const noMetadata: Response.ProviderMetadata = Object.freeze({})
 // One of these is made for each piece of an answer: literals of one shape, without the copies of `makePart`.
 
 /** A piece of text. */
-export const textDelta = (id: string, delta: string): Response.TextDeltaPart => ({
+export const makeTextDelta = (id: string, delta: string): Response.TextDeltaPart => ({
   [partType]: partType,
   type: "text-delta",
   id,
@@ -218,7 +218,7 @@ export const textDelta = (id: string, delta: string): Response.TextDeltaPart => 
 })
 
 /** A piece of reasoning. */
-export const reasoningDelta = (id: string, delta: string): Response.ReasoningDeltaPart => ({
+export const makeReasoningDelta = (id: string, delta: string): Response.ReasoningDeltaPart => ({
   [partType]: partType,
   type: "reasoning-delta",
   id,
@@ -227,7 +227,7 @@ export const reasoningDelta = (id: string, delta: string): Response.ReasoningDel
 })
 
 /** A piece of the JSON text of arguments. */
-export const paramsDelta = (id: string, delta: string): Response.ToolParamsDeltaPart => ({
+export const makeParamsDelta = (id: string, delta: string): Response.ToolParamsDeltaPart => ({
   [partType]: partType,
   type: "tool-params-delta",
   id,

@@ -20,9 +20,9 @@ const codes: Readonly<Record<string, string>> = {
 }
 
 /** The reason in an error of the system, by its code; undefined of one that users need no words for. */
-export const ofCode = (error: unknown): string | undefined =>
+export const describeCode = (error: unknown): string | undefined =>
   error instanceof Error && "code" in error ? codes[String(error.code)] : undefined
 
 /** The reason of an error about a path, without the path. */
-export const reasonOf = ({ message, reason }: PlatformError): string =>
-  reasons[reason._tag] ?? ("cause" in reason ? ofCode(reason.cause) : undefined) ?? message
+export const describeReason = ({ message, reason }: PlatformError): string =>
+  reasons[reason._tag] ?? ("cause" in reason ? describeCode(reason.cause) : undefined) ?? message

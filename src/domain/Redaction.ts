@@ -38,7 +38,7 @@
 import * as Context from "effect/Context"
 import * as Redacted from "effect/Redacted"
 import * as KeyShapes from "./KeyShapes.ts"
-import { current, mask, type Registry } from "./Secrets.ts"
+import { getCurrentRegistry, mask, type Registry } from "./Secrets.ts"
 
 export { mask } from "./Secrets.ts"
 
@@ -96,11 +96,11 @@ interface Rule {
  */
 
 /** A token starts here: not inside a run of these characters; an escape (`\n`, `%3D`) or a colour code may touch it. */
-const startOf = (run: string): string =>
+const buildTokenStart = (run: string): string =>
   String.raw`(?<=\\[nrtbf]|%[\dA-Fa-f]{2}|\u001b\[[\d;]{0,16}m|(?<![${run}]))`
-const start = startOf("A-Za-z0-9")
+const start = buildTokenStart("A-Za-z0-9")
 
-const atLeast = (length: number) => (match: string): string => match.length < length ? match : mask(match)
+const maskLongMatch = (length: number) => (match: string): string => match.length < length ? match : mask(match)
 
 const shapes: ReadonlyArray<Rule> = [
   {
@@ -115,7 +115,7 @@ const shapes: ReadonlyArray<Rule> = [
       "g"
     ),
     // `npm_config_registry` and its like are variables of npm.
-    replace: atLeast(19)
+    replace: maskLongMatch(19)
   },
   {
     pattern: new RegExp(String.raw`${start}(?:[prs]k_(?:live|test)_|xox[a-z]-|xapp-|gAAAA|AIza)[\w=-]*`, "g"),
@@ -124,7 +124,7 @@ const shapes: ReadonlyArray<Rule> = [
   {
     // `…SG.` may be the rest of a masked key.
     pattern: new RegExp(
-      String.raw`${startOf(String.raw`\w-`)}(?:eyJ[\w-]*\.[\w-]*(?:\.[\w-]*)?|(?<!…)SG\.[\w-]*\.[\w-]*)`,
+      String.raw`${buildTokenStart(String.raw`\w-`)}(?:eyJ[\w-]*\.[\w-]*(?:\.[\w-]*)?|(?<!…)SG\.[\w-]*\.[\w-]*)`,
       "g"
     ),
     replace: (match) => /^(?:eyJ|SG\.)[\w-]{8,8192}\.[\w-]{8}/.test(match) ? mask(match) : match
@@ -173,18 +173,18 @@ const placeholder = new RegExp(
   "i"
 )
 
-const looksRandom = (value: string): boolean => value.length >= 24 || (value.length >= 8 && /\d/.test(value))
+const isRandomLooking = (value: string): boolean => value.length >= 24 || (value.length >= 8 && /\d/.test(value))
 
 /** Keeps the first group and hides the second, when that is no placeholder and `isSecret` says so. */
-const hide = (pattern: RegExp, isSecret: (value: string, before: string) => boolean): Rule => ({
+const makeHidingRule = (pattern: RegExp, isSecret: (value: string, before: string) => boolean): Rule => ({
   pattern,
   replace: (match, before = "", value = "") =>
     value === "" || placeholder.test(value) || !isSecret(value, before) ? match : before + masked
 })
 
-const always = (): boolean => true
+const isAnyValue = (): boolean => true
 const isPassword = /(?:passw(?:or)?ds?|passphrase|secret)\W{0,16}$/i
-const quoted = (value: string, before: string): boolean => isPassword.test(before) || looksRandom(value)
+const isQuotedSecret = (value: string, before: string): boolean => isPassword.test(before) || isRandomLooking(value)
 
 const name = String.raw`(?:${secretName})(?:[_-]?(?:value|\d{1,3}))?`
 const assigned = String.raw`${name}(?:\\{0,3}["'])?\s{0,4}[:=]\s{0,4}`
@@ -202,45 +202,45 @@ const uuidLike = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/i
 
 const assignments: ReadonlyArray<Rule> = [
   // scheme://user:password@host
-  hide(/(:\/\/[^\s:/?#@"'<>]*:)([^\s/@"'<>]*)(?=@)/g, always),
+  makeHidingRule(/(:\/\/[^\s:/?#@"'<>]*:)([^\s/@"'<>]*)(?=@)/g, isAnyValue),
   // Server=…;Password=…;
-  hide(/([;"']\s?(?:password|pwd|account ?key|shared ?access ?key)=)([^;"'\s]*)/gi, always),
+  makeHidingRule(/([;"']\s?(?:password|pwd|account ?key|shared ?access ?key)=)([^;"'\s]*)/gi, isAnyValue),
   // https://token@host
-  hide(/(:\/\/)([\w~.%-]{20,512})(?=@[A-Za-z0-9[])/g, (value) => hasDigit(value) && !/[.-][a-z]{1,24}$/i.test(value)),
+  makeHidingRule(/(:\/\/)([\w~.%-]{20,512})(?=@[A-Za-z0-9[])/g, (value) => hasDigit(value) && !/[.-][a-z]{1,24}$/i.test(value)),
   // ?api_key=…&signature=…, also in an address that is a parameter itself
-  hide(
+  makeHidingRule(
     new RegExp(`(${parameter}[\\w.-]{0,40}?(?:${secretName}|signature|sig)(?:=|%3D))([^\\s&#"'<>]*)`, "gi"),
-    always
+    isAnyValue
   ),
   // ?code=…&key=… stand for much else, too
-  hide(
+  makeHidingRule(
     new RegExp(`(${parameter}(?:${shortNames})(?:=|%3D))([\\w~.+=-]*)(?![/%:@])`, "gi"),
     (value) => value.length >= 16 && hasDigit(value) && !uuidLike.test(value)
   ),
   // Authorization: Bearer …
-  hide(
+  makeHidingRule(
     /(authorization\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?(?:api-?key|basic|bearer|bot|digest|key|negotiate|ntlm|splunk|ssws|token) {1,4})([^\s"',;\\]*)/gi,
     (value) => value.length >= 6
   ),
-  hide(/(\b(?:basic|bearer)\s{1,4})([\w.~+/=-]*)/gi, (value) => looksRandom(value) || /.{8}=$/.test(value)),
+  makeHidingRule(/(\b(?:basic|bearer)\s{1,4})([\w.~+/=-]*)/gi, (value) => isRandomLooking(value) || /.{8}=$/.test(value)),
   // Cookie: name=value; …
-  hide(/(cookie\\?["']?\s{0,4}:\s{0,4}\\?["']?[^\s=;,"'\\]{1,256}=)([^"'\r\n\\]*)/gi, always),
+  makeHidingRule(/(cookie\\?["']?\s{0,4}:\s{0,4}\\?["']?[^\s=;,"'\\]{1,256}=)([^"'\r\n\\]*)/gi, isAnyValue),
   // API_KEY=… of a shell or a .env file
-  hide(
+  makeHidingRule(
     /((?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:_?\d{1,3})?=["']?)([^\s"'`;&|,)}\]\\]*)/g,
-    always
+    isAnyValue
   ),
-  hide(/((?:_KEY|_AUTH|_PAT|_PASS|_JWT)(?:_?\d{1,3})?=["']?)([^\s"'`;&|,)}\]\\]*)/g, looksRandom),
+  makeHidingRule(/((?:_KEY|_AUTH|_PAT|_PASS|_JWT)(?:_?\d{1,3})?=["']?)([^\s"'`;&|,)}\]\\]*)/g, isRandomLooking),
   // "api_key": "…", and the same inside a JSON string
-  hide(new RegExp(String.raw`(${assigned}")([^"\\\r\n]*(?:\\.[^"\\\r\n]*){0,256})`, "gi"), quoted),
-  hide(new RegExp(String.raw`(${assigned}')([^'\\\r\n]*(?:\\.[^'\\\r\n]*){0,256})`, "gi"), quoted),
-  hide(new RegExp(String.raw`(${assigned}\\{1,3}["'])([^"'\\\r\n]*)`, "gi"), quoted),
+  makeHidingRule(new RegExp(String.raw`(${assigned}")([^"\\\r\n]*(?:\\.[^"\\\r\n]*){0,256})`, "gi"), isQuotedSecret),
+  makeHidingRule(new RegExp(String.raw`(${assigned}')([^'\\\r\n]*(?:\\.[^'\\\r\n]*){0,256})`, "gi"), isQuotedSecret),
+  makeHidingRule(new RegExp(String.raw`(${assigned}\\{1,3}["'])([^"'\\\r\n]*)`, "gi"), isQuotedSecret),
   // api_key: … alone on its line, and --api-key …
-  hide(
+  makeHidingRule(
     new RegExp(String.raw`(${name}[ \t]{0,4}[:=][ \t]{0,4})([\w+/~!@#%^*-]{6,256}={0,2})(?=[ \t]{0,64}(?:#|$))`, "gim"),
     (value) => /\d/.test(value)
   ),
-  hide(new RegExp(String.raw`((?<!-)--[\w-]{0,40}?(?:${secretName})(?:=|[ \t]{1,4})["']?)([^\s"']*)`, "gi"), looksRandom)
+  makeHidingRule(new RegExp(String.raw`((?<!-)--[\w-]{0,40}?(?:${secretName})(?:=|[ \t]{1,4})["']?)([^\s"']*)`, "gi"), isRandomLooking)
 ]
 
 const rules = [...shapes, ...assignments]
@@ -294,7 +294,7 @@ const redactedTexts = new WeakMap<Registry, RedactedTexts>()
 const [minKept, maxKept, generationChars] = [64, 65_536, 500_000]
 
 /** A text without the secrets in it; the text itself when there are none. */
-export const redactText = (given: string, secrets = current()): string => {
+export const redactText = (given: string, secrets = getCurrentRegistry()): string => {
   if (given.length < minKept || given.length > maxKept) return withoutSecrets(given, secrets)
   const version = secrets.version()
   const texts = redactedTexts.get(secrets)
@@ -315,7 +315,7 @@ export const redactText = (given: string, secrets = current()): string => {
  * A text without values that the runtime holds and keys of a known shape: vendors' keys, JWT, private key blocks. For what a model writes to its user, which
  * may well be an example of a settings file: there a name says nothing of a value.
  */
-export const redactKeys = (given: string, secrets = current()): string => {
+export const redactKeys = (given: string, secrets = getCurrentRegistry()): string => {
   const known = secrets.mask(given)
   if (known.length < shortestKey) return known
   const text = withoutVendorKeys(known)
@@ -326,7 +326,7 @@ export const redactKeys = (given: string, secrets = current()): string => {
 }
 
 /** Values that {@link redactText} hides for the names beside them, beyond those that {@link redactKeys} hides. */
-export const findNamedValues = (given: string, secrets = current()): ReadonlyArray<string> => {
+export const findNamedValues = (given: string, secrets = getCurrentRegistry()): ReadonlyArray<string> => {
   let out = redactKeys(given, secrets)
   if (!hint.test(out)) return []
   const found: Array<string> = []
@@ -347,7 +347,7 @@ const lookahead = 1_024
  * The beginning of a text, of at least `limit` characters where it has them, that does not end inside of a secret. Whoever shows the
  * beginning of a text redacts this and cuts it then: a part of a secret is recognised by nothing.
  */
-export const beginning = (text: string, limit: number, secrets = current()): string => {
+export const takeBeginning = (text: string, limit: number, secrets = getCurrentRegistry()): string => {
   if (text.length <= limit + lookahead) return text
   const seen = text.slice(0, limit + lookahead)
   let end = secrets.cut(seen, seen.length)
@@ -360,8 +360,8 @@ export const beginning = (text: string, limit: number, secrets = current()): str
 }
 
 /** The first `limit` characters of a text without its secrets, however much there is of it. */
-export const redactStart = (text: string, limit: number, secrets = current()): string =>
-  redactText(beginning(text, limit, secrets), secrets).slice(0, limit)
+export const redactStart = (text: string, limit: number, secrets = getCurrentRegistry()): string =>
+  redactText(takeBeginning(text, limit, secrets), secrets).slice(0, limit)
 
 /** Bounds of {@link redactValue}. The part beyond is replaced by a note, never passed through. */
 export interface Bounds {
@@ -371,7 +371,7 @@ export interface Bounds {
   readonly nodes?: number | undefined
 }
 
-const hidden = (key: string, value: unknown): boolean => {
+const isHidden = (key: string, value: unknown): boolean => {
   if (value === undefined || typeof value === "boolean" || !isSensitiveKey(key)) return false
   // `token: 7` is a count or a position.
   return typeof value !== "number" || !/token[^a-z0-9]*$/i.test(key)
@@ -383,7 +383,7 @@ const isPlain = (value: object): boolean => {
 }
 
 /** Own enumerable string keys, and what an error, a URL, a `Map` or `Headers` holds besides. */
-const entries = (value: object): ReadonlyArray<readonly [string, unknown]> => {
+const listEntries = (value: object): ReadonlyArray<readonly [string, unknown]> => {
   if (value instanceof Map || value instanceof Headers) {
     return Array.from<readonly [unknown, unknown], readonly [string, unknown]>(value, ([key, item]) => [String(key), item])
   }
@@ -409,7 +409,7 @@ const isClean = (value: unknown, depth: number, left: { count: number }, secrets
   for (let index = 0; index < keys.length; index++) {
     const key = keys[index] ?? ""
     const item: unknown = Reflect.get(value, key)
-    if (hidden(key, item) || !isClean(item, depth - 1, left, secrets)) return false
+    if (isHidden(key, item) || !isClean(item, depth - 1, left, secrets)) return false
   }
   return true
 }
@@ -455,8 +455,8 @@ class Walk {
       const items = Array.from(value, (item) => this.value(item, depth))
       return Array.isArray(value) && items.every((item, index) => Object.is(item, value[index])) ? value : items
     }
-    const before = entries(value)
-    const after = before.map(([key, item]) => [key, hidden(key, item) ? marker : this.value(item, depth)] as const)
+    const before = listEntries(value)
+    const after = before.map(([key, item]) => [key, isHidden(key, item) ? marker : this.value(item, depth)] as const)
     const same = after.every(([, item], index) => Object.is(item, before[index]?.[1]))
     return same && isPlain(value) ? value : Object.fromEntries(after)
   }
@@ -474,7 +474,7 @@ export const redactValue = (value: unknown, bounds: Bounds = {}): unknown => {
   if (typeof value === "string") return redactText(value)
   try {
     const { depth = maxDepth, nodes = maxNodes } = bounds
-    if (isClean(value, depth, { count: Math.min(nodes, maxLooked) }, current())) return value
+    if (isClean(value, depth, { count: Math.min(nodes, maxLooked) }, getCurrentRegistry())) return value
   } catch {
     // A getter or a proxy that throws: the walk says where.
   }

@@ -11,7 +11,7 @@
  * Source: `hermes-llm.md` §19.11.
  */
 import { redactKeys, redactText } from "./Redaction.ts"
-import { current, type Registry } from "./Secrets.ts"
+import { getCurrentRegistry, type Registry } from "./Secrets.ts"
 
 /** Characters that are held back at most. */
 export const maxHeld = 16_384
@@ -36,22 +36,22 @@ const name =
 const mayFollow = /^(?:\\{0,3}["'])?[\s]{0,8}(?:$|\\?["']?[:=])|^(?:=|[\s]{1,8})\\?["']?[^\s"']*$/
 
 /** The last character of a text that no key has in it, or -1. */
-const lastForeign = (text: string): number => {
+const findLastForeign = (text: string): number => {
   for (let at = text.length - 1; at >= 0; at--) if (text.charCodeAt(at) > 0x2ff) return at
   return -1
 }
 
 /** Offset of the last word of a text: no key has white space in it. */
-const wordStart = (text: string): number => {
+const findWordStart = (text: string): number => {
   const start = Math.max(text.lastIndexOf(" "), text.lastIndexOf("\n"), text.lastIndexOf("\t")) + 1
   const word = text.slice(start)
   // Scripts without blanks end a word too, except in an address, which may have a password in it.
-  return word.includes("://") ? start : start + lastForeign(word) + 1
+  return word.includes("://") ? start : start + findLastForeign(word) + 1
 }
 
 /** The place in `text` from which on it must be held. */
 const holdFrom = (text: string): number => {
-  let hold = wordStart(text)
+  let hold = findWordStart(text)
   // `; password=` belongs together.
   if (/[;"']\s$/.test(text.slice(Math.max(0, hold - 2), hold))) hold -= 2
   // The line that is not over, and the one before: a value may stand below its name.
@@ -75,7 +75,7 @@ const holdFrom = (text: string): number => {
 }
 
 /** The last key block of a text; its end is infinite when it is still to come. */
-const lastBlock = (text: string): { readonly start: number; readonly end: number } | undefined => {
+const findLastBlock = (text: string): { readonly start: number; readonly end: number } | undefined => {
   const start = text.lastIndexOf(blockHead)
   if (start === -1 || !isBlockHead.test(text.slice(start, start + 128))) return undefined
   const end = blockEnd.exec(text.slice(start))
@@ -93,8 +93,8 @@ const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
   /** Inside a key block that is too long to be held: nothing is shown until it ends. */
   let swallowing = false
 
-  const letGo = (): string => {
-    const block = lastBlock(held)
+  const releaseHeld = (): string => {
+    const block = findLastBlock(held)
     let cut = holdFrom(held)
     if (block !== undefined && cut > block.start && cut < block.end) cut = Math.min(block.start, holdFrom(held.slice(0, block.start)))
     if (held.length - cut > maxHeld) {
@@ -106,7 +106,7 @@ const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
     return out
   }
 
-  const swallow = (): string => {
+  const swallowBlock = (): string => {
     const end = blockEnd.exec(held)
     if (end === null) {
       held = held.slice(-128)
@@ -114,13 +114,13 @@ const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
     }
     swallowing = false
     held = held.slice(end.index + end[0].length)
-    return letGo()
+    return releaseHeld()
   }
 
   return {
     push: (piece) => {
       held += piece
-      return swallowing ? swallow() : letGo()
+      return swallowing ? swallowBlock() : releaseHeld()
     },
     end: () => {
       const out = swallowing ? "" : redact(held)
@@ -141,15 +141,15 @@ const holdBoth = (holdFrom: Rules["holdFrom"], secrets: Registry) => (text: stri
 }
 
 /** Redacts as `redactText` does, with the secrets of the runtime that it is made in. */
-export const make = (secrets = current()): RedactionStream =>
+export const make = (secrets = getCurrentRegistry()): RedactionStream =>
   withRules({
     redact: (text) => redactText(text, secrets),
     holdFrom: holdBoth(holdFrom, secrets)
   })
 
 /** `redactKeys` for text that comes in pieces: only the last word is held, and a key block. */
-export const makeKeys = (secrets = current()): RedactionStream =>
+export const makeKeys = (secrets = getCurrentRegistry()): RedactionStream =>
   withRules({
     redact: (text) => redactKeys(text, secrets),
-    holdFrom: holdBoth(wordStart, secrets)
+    holdFrom: holdBoth(findWordStart, secrets)
   })

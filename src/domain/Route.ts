@@ -16,7 +16,7 @@
  *   apiKey: Redacted.make("sk-or-…")
  * }
  *
- * console.log(Object.keys(Route.info(route)))
+ * console.log(Object.keys(Route.toInfo(route)))
  * // => [ 'provider', 'model', 'apiMode', 'baseUrl' ]
  * ```
  */
@@ -95,7 +95,7 @@ export interface RouteInfo {
 }
 
 /** The public half of a route. */
-export const info = (route: Route): RouteInfo => ({
+export const toInfo = (route: Route): RouteInfo => ({
   provider: route.provider,
   model: route.model,
   apiMode: route.apiMode,
@@ -111,7 +111,7 @@ const isAnthropic = (baseUrl: string | undefined): boolean => {
   return host === "anthropic.com" || host.endsWith(".anthropic.com")
 }
 
-const thinking = ({ apiMode, baseUrl, model }: RouteIdentity): Abilities["thinking"] => {
+const findThinking = ({ apiMode, baseUrl, model }: RouteIdentity): Abilities["thinking"] => {
   switch (apiMode) {
     case "anthropic_messages":
       // Other vendors' models refuse signatures that they did not write.
@@ -133,7 +133,7 @@ const qwenProviders: ReadonlySet<string> = new Set(["opencode", "opencode-zen", 
 const oldClaude = /claude-(?:v\d|instant|3-(?:sonnet|opus|haiku))/
 
 /** Finds the form of cache marks (`hermes-llm.md` §7.3). */
-const cacheMarks = ({ apiMode, baseUrl, model, provider }: RouteIdentity): Abilities["cacheMarks"] => {
+const findCacheMarks = ({ apiMode, baseUrl, model, provider }: RouteIdentity): Abilities["cacheMarks"] => {
   const name = model.toLowerCase()
   const isNous = isHost(baseUrl, "nousresearch.com")
   switch (apiMode) {
@@ -154,7 +154,7 @@ const cacheMarks = ({ apiMode, baseUrl, model, provider }: RouteIdentity): Abili
   }
 }
 
-const compaction = ({ apiMode, baseUrl }: RouteIdentity): Abilities["compaction"] => {
+const findCompaction = ({ apiMode, baseUrl }: RouteIdentity): Abilities["compaction"] => {
   if (apiMode === "anthropic_messages" && isAnthropic(baseUrl)) return "edits"
   const isOpenAi = baseUrl === undefined || isHost(baseUrl, "openai.com") || isHost(baseUrl, "chatgpt.com")
   return apiMode === "codex_responses" && isOpenAi ? "item" : "none"
@@ -162,10 +162,10 @@ const compaction = ({ apiMode, baseUrl }: RouteIdentity): Abilities["compaction"
 
 /** The abilities of a route: those that it states, else what its protocol and model are known for. Found once for each route, which never changes. */
 export const abilities: (route: RouteIdentity) => Abilities = memoize((route: RouteIdentity) => ({
-    thinking: thinking(route),
-    cacheMarks: cacheMarks(route),
+    thinking: findThinking(route),
+    cacheMarks: findCacheMarks(route),
     // The template that renders a chat is not known; what strict ones take, all take.
     userAfterTool: route.apiMode !== "chat_completions",
-    compaction: compaction(route),
+    compaction: findCompaction(route),
     ...route.abilities
   }))

@@ -6,7 +6,7 @@
  *
  * A tool names the key among its `dependencies`. The runtime that has such a tool is made by `Runtime.make`, under a key of
  * the application whose `Agent.Service` names it, so that a run without the value does not compile. A value that is there
- * when the Layer is built does not count. Code that may do without reads {@link option}.
+ * when the Layer is built does not count. Code that may do without reads {@link getOption}.
  *
  * **Gotchas**
  *
@@ -78,10 +78,10 @@ export type ContextInput<R> = [R] extends [never] ? { readonly context?: Context
   : { readonly context: Context.Context<R> }
 
 /** Leaves the keys of a run for the run to give: what is built only keeps code that reads them later. */
-export const later = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, PerRun>> =>
+export const deferKeys = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, PerRun>> =>
   // Building looks none of them up; the run's context wins over the one of the build when the code runs.
   effect as Effect.Effect<A, E, Exclude<R, PerRun>>
 
 /** The value of a key in the run at hand, for code that may do without. */
-export const option = <Self extends PerRun, Shape>(key: Context.Key<Self, Shape>): Effect.Effect<Option.Option<Shape>> =>
+export const getOption = <Self extends PerRun, Shape>(key: Context.Key<Self, Shape>): Effect.Effect<Option.Option<Shape>> =>
   Effect.serviceOption(key)

@@ -59,7 +59,7 @@ export interface Recorder {
 type SessionWrite = Effect.Effect<void, SessionStoreError>
 
 /** A write that waits for a transaction. */
-interface Waiting {
+interface PendingWrite {
   readonly write: Effect.Effect<unknown, SessionStoreError>
   /** Writes the events that follow from it; undefined of one that may be given up. */
   readonly told: ((value: unknown) => void) | undefined
@@ -81,7 +81,7 @@ interface Options {
   readonly isChild?: boolean | undefined
   /** Messages of the session before the run, in their order. */
   readonly history: ReadonlyArray<Prompt.Message>
-  /** Epoch milliseconds, as {@link startTimes} returns them. */
+  /** Epoch milliseconds, as {@link makeStartTimes} returns them. */
   readonly now: () => number
   /** A short name of a text: the same for the same text. */
   readonly hash: (text: string) => string
@@ -102,7 +102,7 @@ const lastStarts = new WeakMap<Clock.Clock, number>()
  * Starts a run now and returns the function that reads the times of its entries, in epoch milliseconds. Runs that start in
  * the same millisecond have starts one microsecond apart, so that a collector can order their spans by time alone.
  */
-export const startTimes = (clock: Clock.Clock): () => number => {
+export const makeStartTimes = (clock: Clock.Clock): () => number => {
   const millis = clock.currentTimeMillisUnsafe()
   const last = lastStarts.get(clock)
   const start = last !== undefined && Math.floor(last) === millis ? last + 0.001 : millis
@@ -121,10 +121,10 @@ export const record = (f: (recorder: Recorder) => void): Effect.Effect<void> =>
   })
 
 /** Adds a reference at the end; positions that follow each other become a range. */
-const push = (references: Array<Reference>, next: Reference): void => {
+const pushReference = (references: Array<Reference>, next: Reference): void => {
   const last = references.at(-1)
   const [from, to] = typeof next === "object" ? next : [next, next]
-  if (last === undefined || typeof last === "string" || typeof from === "string" || typeof to === "string" || behind(last) !== from) {
+  if (last === undefined || typeof last === "string" || typeof from === "string" || typeof to === "string" || getNextPosition(last) !== from) {
     references.push(next)
   } else {
     references[references.length - 1] = [typeof last === "number" ? last : last[0], to]
@@ -132,7 +132,7 @@ const push = (references: Array<Reference>, next: Reference): void => {
 }
 
 /** The position behind a reference to stored messages. */
-const behind = (reference: number | readonly [number, number]): number => (typeof reference === "number" ? reference : reference[1]) + 1
+const getNextPosition = (reference: number | readonly [number, number]): number => (typeof reference === "number" ? reference : reference[1]) + 1
 
 const isPosition = (reference: Reference): reference is Exclude<Reference, string> => typeof reference !== "string"
 
@@ -160,14 +160,14 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
   const asked: Array<Prompt.Message> = []
   let named: ReadonlyArray<Reference> = []
   let buffer: Array<Entry> = []
-  let waiting: ReadonlyArray<Waiting> = []
+  let waiting: ReadonlyArray<PendingWrite> = []
 
   const write = (event: RecordEvent): void => {
     buffer.push({ sessionId, turnId, at: now(), event })
   }
 
   /** The position of a message that the session had before the run. */
-  const positionOf = (message: Prompt.Message): number | undefined => {
+  const findPosition = (message: Prompt.Message): number | undefined => {
     const noted = positions.get(message)
     if (noted === undefined || stored[noted] === message) return noted
     const found = stored.lastIndexOf(message)
@@ -183,8 +183,8 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
   }
 
   /** `next` is the position behind the stored messages before it. */
-  const nameOf = (message: Prompt.Message, next: number): number | string => {
-    const known = names.get(message) ?? positionOf(message)
+  const nameMessage = (message: Prompt.Message, next: number): number | string => {
+    const known = names.get(message) ?? findPosition(message)
     if (known !== undefined) return known
     const text = JSON.stringify(message)
     // Middleware is given copies: one of a stored message is that message.
@@ -202,7 +202,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     return id
   }
 
-  const kept = (): Effect.Effect<void> => {
+  const flushBuffer = (): Effect.Effect<void> => {
     if (buffer.length === 0) return Effect.void
     const entries = buffer
     buffer = []
@@ -218,7 +218,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     }
     /** Entries of a transaction that may come to nothing; without the events that follow from the write. */
     let taken: Array<Entry> = []
-    let late: ReadonlyArray<Waiting> = []
+    let late: ReadonlyArray<PendingWrite> = []
     const takeBack = (): void => {
       buffer = [...taken, ...buffer]
       waiting = [...late, ...waiting]
@@ -236,7 +236,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
           found.push({ after, entries: buffer })
           buffer = others
         }), { discard: true }))
-    const inOrder = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
+    const restoreOrder = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
       if (found.length === 0) return entries
       const all: Array<Entry> = []
       let at = 0
@@ -255,7 +255,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         taken = buffer
         buffer = []
         told(value)
-        const entries = [...inOrder(taken), ...buffer]
+        const entries = [...restoreOrder(taken), ...buffer]
         buffer = []
         return Effect.as(sink(entries), value)
       })
@@ -267,7 +267,7 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
     )
   }
 
-  const nothing = (): void => {}
+  const doNothing = (): void => {}
 
   return {
     turnId,
@@ -291,10 +291,10 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       for (let message = messages[asked.length]; message !== undefined; message = messages[asked.length]) {
         const at = asked.length
         const previous = references.findLast(isPosition)
-        const next = previous === undefined ? 0 : behind(previous)
+        const next = previous === undefined ? 0 : getNextPosition(previous)
         let count = 0
         while (at + count < messages.length && messages[at + count] === stored[next + count]) count++
-        push(references, count === 0 ? nameOf(message, next) : count === 1 ? next : [next, next + count - 1])
+        pushReference(references, count === 0 ? nameMessage(message, next) : count === 1 ? next : [next, next + count - 1])
         for (const one of messages.slice(at, at + Math.max(1, count))) asked.push(one)
       }
       named = references
@@ -317,11 +317,11 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
       return id
     },
     flush: Effect.suspend(() => {
-      if (waiting.length === 0) return kept()
-      return Effect.catch(storing(Effect.void, nothing), (error) => {
+      if (waiting.length === 0) return flushBuffer()
+      return Effect.catch(storing(Effect.void, doNothing), (error) => {
         waiting = waiting.filter(({ told }) => told !== undefined)
         // Entries keep their place beside what still waits.
-        return Effect.andThen(Effect.logWarning(error.message), waiting.length === 0 ? kept() : Effect.void)
+        return Effect.andThen(Effect.logWarning(error.message), waiting.length === 0 ? flushBuffer() : Effect.void)
       })
     }),
     storing,
@@ -338,6 +338,6 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tog
         waiting = [...waiting, { write, told: told as (value: unknown) => void, after: buffer.length }]
       })
     },
-    settled: Effect.suspend(() => waiting.some(({ told }) => told !== undefined) ? storing(Effect.void, nothing) : Effect.void)
+    settled: Effect.suspend(() => waiting.some(({ told }) => told !== undefined) ? storing(Effect.void, doNothing) : Effect.void)
   }
 }

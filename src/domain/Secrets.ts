@@ -7,7 +7,7 @@
  * A value is registered once, where it is read; {@link Registry} is a value of the runtime's context, so that two runtimes
  * know nothing of each other. Text is searched for all values at once, in one pass (Aho-Corasick), for: the value itself,
  * each line of it, its characters in reverse, base64 and base64url at all three alignments, hexadecimal, percent-encoding,
- * and escapes of JSON strings, once and twice. White space inside of a value in the text does not hide it (`base64` and
+ * and escapes of JSON strings, once and twice. White space inside of a value in the text does not hide it (`encodeBase64` and
  * `xxd -p` break lines), nor do escapes of white space (the same in a string of JSON), nor line numbers in front of its lines,
  * with or without a file name (`cat -n`, `grep -n`).
  *
@@ -62,7 +62,7 @@ const isSecret = (value: string): boolean => {
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 /** The letters of base64 that are the value's alone, when `offset` bytes of something else stand before it. */
-const base64 = (bytes: Uint8Array, offset: number): string => {
+const encodeBase64 = (bytes: Uint8Array, offset: number): string => {
   let out = ""
   let bits = 0
   let held = 0
@@ -77,21 +77,21 @@ const base64 = (bytes: Uint8Array, offset: number): string => {
   return out.slice(offset === 0 ? 0 : offset + 1)
 }
 
-const inReverse = (text: string): string => Array.from(text).reverse().join("")
+const reverseText = (text: string): string => Array.from(text).reverse().join("")
 
 /** Longer values are searched for in fewer forms: their parts would be, too. */
 const long = 512
 const shortestForm = 8
 
-const compact = (text: string): string => text.replaceAll(/[ \t\r\n]+/g, "")
+const dropWhitespace = (text: string): string => text.replaceAll(/[ \t\r\n]+/g, "")
 
-const formsOf = (value: string): ReadonlySet<string> => {
+const listForms = (value: string): ReadonlySet<string> => {
   const bytes = new TextEncoder().encode(value)
   const forms = [0, 1, 2].flatMap((offset) => {
-    const plain = base64(bytes, offset)
+    const plain = encodeBase64(bytes, offset)
     return [plain, plain.replaceAll("+", "-").replaceAll("/", "_")]
   })
-  forms.push(inReverse(value))
+  forms.push(reverseText(value))
   if (value.length <= long) {
     const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0"))
     const escaped = JSON.stringify(value).slice(1, -1)
@@ -99,7 +99,7 @@ const formsOf = (value: string): ReadonlySet<string> => {
     forms.push(escaped, JSON.stringify(escaped).slice(1, -1), encodeURIComponent(value.toWellFormed()))
     forms.push(encodeURIComponent(value.toWellFormed()).replaceAll(/%[\dA-F]{2}/g, (code) => code.toLowerCase()))
   }
-  return new Set(forms.map(compact).filter((form) => form.length >= shortestForm && form !== compact(value)))
+  return new Set(forms.map(dropWhitespace).filter((form) => form.length >= shortestForm && form !== dropWhitespace(value)))
 }
 
 interface Needle {
@@ -109,12 +109,12 @@ interface Needle {
   readonly shown: string
 }
 
-const needlesOf = (value: string): ReadonlyArray<Needle> => {
+const listNeedles = (value: string): ReadonlyArray<Needle> => {
   const lines = value.split(/\r?\n/).filter((line) => line.length >= 24 && isSecret(line))
   const parts = lines.length > 1 ? [value, ...lines] : [value]
   return parts.flatMap((part) => [
-    { text: compact(part), shown: mask(part.includes("\n") ? masked : part) },
-    ...Array.from(formsOf(part), (text) => ({ text, shown: masked }))
+    { text: dropWhitespace(part), shown: mask(part.includes("\n") ? masked : part) },
+    ...Array.from(listForms(part), (text) => ({ text, shown: masked }))
   ])
 }
 
@@ -128,7 +128,7 @@ interface Matcher {
   readonly found: Int32Array
 }
 
-const compile = (needles: ReadonlyArray<Needle>): Matcher => {
+const compileNeedles = (needles: ReadonlyArray<Needle>): Matcher => {
   const classes = new Map<number, number>()
   for (const { text } of needles) {
     for (let at = 0; at < text.length; at++) {
@@ -138,7 +138,7 @@ const compile = (needles: ReadonlyArray<Needle>): Matcher => {
   }
   const width = classes.size + 1
   const ascii = Int32Array.from({ length: 128 }, (_, code) => classes.get(code) ?? 0)
-  const classOf = (code: number): number => code < 128 ? ascii[code] ?? 0 : classes.get(code) ?? 0
+  const getClass = (code: number): number => code < 128 ? ascii[code] ?? 0 : classes.get(code) ?? 0
   const room = needles.reduce((sum, { text }) => sum + text.length, 1)
   const next = new Int32Array(room * width)
   const depth = new Int32Array(room)
@@ -147,7 +147,7 @@ const compile = (needles: ReadonlyArray<Needle>): Matcher => {
   needles.forEach(({ text }, index) => {
     let state = 0
     for (let at = 0; at < text.length; at++) {
-      const edge = state * width + classOf(text.charCodeAt(at))
+      const edge = state * width + getClass(text.charCodeAt(at))
       if (next[edge] === 0) {
         next[edge] = states
         depth[states] = at + 1
@@ -174,7 +174,7 @@ const compile = (needles: ReadonlyArray<Needle>): Matcher => {
       }
     }
   }
-  return { step: (state, code) => next[state * width + classOf(code)] ?? 0, depth, found }
+  return { step: (state, code) => next[state * width + getClass(code)] ?? 0, depth, found }
 }
 
 /** Line numbers at the beginnings of lines, alone or behind the name of a file. */
@@ -199,7 +199,7 @@ const withoutEscapes = (text: string): string | undefined => {
 }
 
 /** Offset of the last `count` characters before `end`, white space not counted. */
-const startOf = (text: string, end: number, count: number): number => {
+const findStart = (text: string, end: number, count: number): number => {
   let at = end
   for (let left = count; left > 0 && at > 0; at--) if (!isBlank(text.charCodeAt(at - 1))) left--
   return at
@@ -210,19 +210,19 @@ export const make = (): Registry => {
   const values = new Set<string>()
   let needles: ReadonlyArray<Needle> = []
   let matcher: Matcher | undefined
-  const compiled = (): Matcher => {
+  const getMatcher = (): Matcher => {
     if (matcher === undefined) {
-      needles = Array.from(values).flatMap(needlesOf)
-      matcher = compile(needles)
+      needles = Array.from(values).flatMap(listNeedles)
+      matcher = compileNeedles(needles)
     }
     return matcher
   }
 
   /** Places of values in a text, and of one that may have begun and goes on behind its end. */
-  const placesIn = (text: string): ReadonlyArray<readonly [from: number, end: number]> => {
-    const { depth, found, step } = compiled()
+  const findPlaces = (text: string): ReadonlyArray<readonly [from: number, end: number]> => {
+    const { depth, found, step } = getMatcher()
     const places: Array<readonly [from: number, end: number]> = []
-    const search = (text: string): void => {
+    const searchText = (text: string): void => {
       let state = 0
       for (let at = 0; at < text.length; at++) {
         const code = text.charCodeAt(at)
@@ -230,19 +230,19 @@ export const make = (): Registry => {
         state = step(state, code)
         const index = found[state] ?? -1
         const needle = index < 0 ? undefined : needles[index]
-        if (needle !== undefined) places.push([startOf(text, at + 1, needle.text.length), at + 1])
+        if (needle !== undefined) places.push([findStart(text, at + 1, needle.text.length), at + 1])
       }
-      if (state !== 0) places.push([startOf(text, text.length, depth[state] ?? 0), text.length + 1])
+      if (state !== 0) places.push([findStart(text, text.length, depth[state] ?? 0), text.length + 1])
     }
-    search(text)
+    searchText(text)
     const bare = withoutEscapes(text)
-    if (bare !== undefined) search(bare)
+    if (bare !== undefined) searchText(bare)
     return places
   }
 
   /** `text` without the values that stand in `searched`, which is as long. */
-  const replaced = (text: string, searched: string): string => {
-    const { found, step } = compiled()
+  const replaceSecrets = (text: string, searched: string): string => {
+    const { found, step } = getMatcher()
     let out = ""
     let shown = ""
     let copied = 0
@@ -260,7 +260,7 @@ export const make = (): Registry => {
       const index = found[state] ?? -1
       const needle = index < 0 ? undefined : needles[index]
       if (needle === undefined) continue
-      const from = startOf(searched, at + 1, needle.text.length)
+      const from = findStart(searched, at + 1, needle.text.length)
       if (start !== -1 && from >= end) {
         write()
         start = -1
@@ -285,17 +285,17 @@ export const make = (): Registry => {
     version: () => values.size,
     mask: (given) => {
       if (values.size === 0 || given.length < shortestForm) return given
-      let masked = replaced(given, given)
+      let masked = replaceSecrets(given, given)
       for (const without of [withoutEscapes, withoutLineNumbers]) {
         const bare = without(masked)
-        if (bare !== undefined) masked = replaced(masked, bare)
+        if (bare !== undefined) masked = replaceSecrets(masked, bare)
       }
       return masked
     },
     within: (text, from, to) => {
       const part = text.slice(from, to)
       if (values.size === 0) return part
-      const across = placesIn(text).filter(([start, end]) => start < from && end > from || start < to && end > to)
+      const across = findPlaces(text).filter(([start, end]) => start < from && end > from || start < to && end > to)
       return across.length === 0 ? part : Array.from({ length: part.length }, (_, at) => {
         const char = part.charAt(at)
         return isBlank(char.charCodeAt(0)) || !across.some(([start, end]) => from + at >= start && from + at < end) ? char : "*"
@@ -303,7 +303,7 @@ export const make = (): Registry => {
     },
     cut: (text, wanted) => {
       if (values.size === 0) return wanted
-      const places = placesIn(text)
+      const places = findPlaces(text)
       // Places that overlap are left one by one.
       for (let before = -1, at = wanted;; before = at) {
         for (const [from, end] of places) if (from < at && end > at) at = from
@@ -320,12 +320,12 @@ export const none: Registry = { add: () => {}, mask: (text) => text, cut: (_, at
 export const Secrets = Context.Reference<Registry>("hermes-effect/domain/Secrets", { defaultValue: () => none })
 
 /** The registry of the fiber that runs right now, for code that is no Effect. */
-export const current = (): Registry => Fiber.getCurrent()?.getRef(Secrets) ?? none
+export const getCurrentRegistry = (): Registry => Fiber.getCurrent()?.getRef(Secrets) ?? none
 
 /** Ends of names whose plain texts are secrets: of tokens as servers write them, and of headers. */
 const secretName = /(?:token|secret|password|api[-_]?key|authorization|cookie)$/i
 
-const walk = (value: unknown, add: (value: string) => void, key: string, seen: Set<object>): void => {
+const visitSecrets = (value: unknown, add: (value: string) => void, key: string, seen: Set<object>): void => {
   if (typeof value === "string" && secretName.test(key)) return add(value)
   if (typeof value !== "object" || value === null || seen.has(value)) return
   if (Redacted.isRedacted(value)) {
@@ -333,7 +333,7 @@ const walk = (value: unknown, add: (value: string) => void, key: string, seen: S
     return typeof secret === "string" ? add(secret) : undefined
   }
   seen.add(value)
-  for (const [name, item] of Object.entries(value)) walk(item, add, name, seen)
+  for (const [name, item] of Object.entries(value)) visitSecrets(item, add, name, seen)
 }
 
 const scheme = /^(?:basic|bearer|token|api-?key)\s{1,8}/i
@@ -342,20 +342,20 @@ const ordinary = /^(?:[./~]|[a-z][\w+.-]*:\/\/|[\w-]+\/[\w.+-]+$)|\s/i
 
 /** Registers every `Redacted` text inside of a value, and every text under the name of a secret: settings, a route, a login. */
 export const register = (registry: Registry, value: unknown): void =>
-  walk(value, (secret) => {
+  visitSecrets(value, (secret) => {
     const bare = secret.replace(scheme, "")
     if (!ordinary.test(bare) || bare.includes("\n")) registry.add(bare)
   }, "", new Set())
 
 /** {@link register} in the registry of the runtime that an Effect runs in. */
-export const registered = (value: unknown): Effect.Effect<void> =>
+export const registerSecrets = (value: unknown): Effect.Effect<void> =>
   Effect.map(Secrets, (registry) => register(registry, value))
 
 /** Gives an Effect a registry of its own, when its surroundings have none. */
-export const provided = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const provideRegistry = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Secrets, (known) => known === none ? Effect.provideService(effect, Secrets, make()) : effect)
 
 /** Gives a Layer, and what it is provided to, a registry, when its surroundings have none. */
-export const providedLayer = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
+export const provideRegistryLayer = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
   Layer.unwrap(Effect.map(Secrets, (known) =>
     Layer.provideMerge(layer, Layer.succeed(Secrets, known === none ? make() : known))))

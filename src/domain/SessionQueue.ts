@@ -21,10 +21,10 @@ export const make = <A extends { readonly sessionId: SessionId }>(capacity = Num
   let waiting: ReadonlyArray<A> = []
   let changed = Deferred.makeUnsafe<void>()
 
-  const first = (sessionId: SessionId, isTaken: boolean): Effect.Effect<A> =>
+  const awaitFirst = (sessionId: SessionId, isTaken: boolean): Effect.Effect<A> =>
     Effect.suspend(() => {
       const item = waiting.find((item) => item.sessionId === sessionId)
-      if (item === undefined) return Effect.flatMap(Deferred.await(changed), () => first(sessionId, isTaken))
+      if (item === undefined) return Effect.flatMap(Deferred.await(changed), () => awaitFirst(sessionId, isTaken))
       if (isTaken) waiting = waiting.filter((other) => other !== item)
       return Effect.succeed(item)
     })
@@ -43,7 +43,7 @@ export const make = <A extends { readonly sessionId: SessionId }>(capacity = Num
         if (items.length > 0) waiting = waiting.filter((item) => item.sessionId !== sessionId)
         return items
       }),
-    take: (sessionId) => first(sessionId, true),
-    arrived: (sessionId) => Effect.asVoid(first(sessionId, false))
+    take: (sessionId) => awaitFirst(sessionId, true),
+    arrived: (sessionId) => Effect.asVoid(awaitFirst(sessionId, false))
   }
 }

@@ -34,7 +34,7 @@ export const similarity = (a: string, b: string): number => {
 }
 
 /** The longest run that two ranges share; the earliest of several. */
-const longestRun = (a: string, b: string, aFrom: number, aTo: number, bFrom: number, bTo: number) => {
+const findLongestRun = (a: string, b: string, aFrom: number, aTo: number, bFrom: number, bTo: number) => {
   let best = { a: aFrom, b: bFrom, size: 0 }
   let lengths = new Map<number, number>()
   for (let i = aFrom; i < aTo; i++) {
@@ -50,11 +50,11 @@ const longestRun = (a: string, b: string, aFrom: number, aTo: number, bFrom: num
   return best
 }
 
-const matching = (a: string, b: string, aFrom: number, aTo: number, bFrom: number, bTo: number): number => {
-  const run = longestRun(a, b, aFrom, aTo, bFrom, bTo)
+const countMatching = (a: string, b: string, aFrom: number, aTo: number, bFrom: number, bTo: number): number => {
+  const run = findLongestRun(a, b, aFrom, aTo, bFrom, bTo)
   return run.size === 0
     ? 0
-    : run.size + matching(a, b, aFrom, run.a, bFrom, run.b) + matching(a, b, run.a + run.size, aTo, run.b + run.size, bTo)
+    : run.size + countMatching(a, b, aFrom, run.a, bFrom, run.b) + countMatching(a, b, run.a + run.size, aTo, run.b + run.size, bTo)
 }
 
 /**
@@ -62,10 +62,10 @@ const matching = (a: string, b: string, aFrom: number, aTo: number, bFrom: numbe
  * then what lies on either side of it.
  */
 export const ratio = (a: string, b: string): number =>
-  a.length + b.length === 0 ? 1 : (2 * matching(a, b, 0, a.length, 0, b.length)) / (a.length + b.length)
+  a.length + b.length === 0 ? 1 : (2 * countMatching(a, b, 0, a.length, 0, b.length)) / (a.length + b.length)
 
 /** The one name closest to a word by edits, when no more than a third of it is wrong. */
-export const nearest = (word: string, names: Iterable<string>): string | undefined => {
+export const findNearest = (word: string, names: Iterable<string>): string | undefined => {
   let best: string | undefined
   let least = Infinity
   for (const name of names) {
@@ -84,7 +84,7 @@ export const nearest = (word: string, names: Iterable<string>): string | undefin
 const alike = 0.6
 
 /** The names most like `wanted` by a measure (0 to 1) of lower-case texts: best first (in the given order where equal), at most `count`, none below 0.6. */
-export const closest = (
+export const findClosest = (
   wanted: string,
   names: ReadonlyArray<string>,
   count: number,

@@ -20,29 +20,29 @@ const block = 512
 const maxFiles = 5_000
 const decoder = new TextDecoder()
 
-const text = (header: Uint8Array, from: number, length: number): string => {
+const readText = (header: Uint8Array, from: number, length: number): string => {
   const field = header.subarray(from, from + length)
   const end = field.indexOf(0)
   return decoder.decode(end === -1 ? field : field.subarray(0, end))
 }
 
 /** Reads an octal number; NaN for one in another form. */
-const octal = (header: Uint8Array, from: number, length: number): number => {
-  const digits = text(header, from, length).trim()
+const readOctal = (header: Uint8Array, from: number, length: number): number => {
+  const digits = readText(header, from, length).trim()
   return digits === "" ? 0 : /^[0-7]+$/.test(digits) ? Number.parseInt(digits, 8) : Number.NaN
 }
 
 /** Compares the sum of a header with the one in it. */
 const isHeader = (header: Uint8Array): boolean => {
   const sum = header.reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 0x20 : byte), 0)
-  return sum === octal(header, 148, 8)
+  return sum === readOctal(header, 148, 8)
 }
 
 /** Reads the name in the records of a pax header: `27 path=a/b\n`. */
-const paxPath = (body: string): string | undefined => /(?:^|\n)\d+ path=([^\n]*)\n/.exec(`\n${body}`)?.[1]
+const readPaxPath = (body: string): string | undefined => /(?:^|\n)\d+ path=([^\n]*)\n/.exec(`\n${body}`)?.[1]
 
 /** The parts of a path inside of an archive; undefined for one that leads out of it. */
-const inside = (path: string): string | undefined => {
+const toInnerPath = (path: string): string | undefined => {
   const parts = path.split("/").filter((part) => part !== "" && part !== ".")
   return path.startsWith("/") || /[\\\0]|^[A-Za-z]:/.test(path) || parts.includes("..") ? undefined : parts.join("/")
 }
@@ -56,25 +56,25 @@ export const read = (archive: Uint8Array): Result.Result<ReadonlyArray<File>, st
     const header = archive.subarray(at, at + block)
     if (header.every((byte) => byte === 0)) return Result.succeed(files)
     if (!isHeader(header)) return Result.fail("it is not a tar archive, or it is damaged")
-    const size = octal(header, 124, 12)
+    const size = readOctal(header, 124, 12)
     if (Number.isNaN(size) || at + block + size > archive.length) return Result.fail("it is damaged: a file in it has no end")
     const body = archive.subarray(at + block, at + block + size)
     at += block + Math.ceil(size / block) * block
-    const kind = text(header, 156, 1)
-    const prefix = text(header, 257, 5) === "ustar" ? text(header, 345, 155) : ""
-    const name = long ?? (prefix === "" ? text(header, 0, 100) : `${prefix}/${text(header, 0, 100)}`)
+    const kind = readText(header, 156, 1)
+    const prefix = readText(header, 257, 5) === "ustar" ? readText(header, 345, 155) : ""
+    const name = long ?? (prefix === "" ? readText(header, 0, 100) : `${prefix}/${readText(header, 0, 100)}`)
     if (kind === "L" || kind === "x") {
-      long = kind === "L" ? decoder.decode(body).replace(/\0[^]*$/, "") : paxPath(decoder.decode(body)) ?? long
+      long = kind === "L" ? decoder.decode(body).replace(/\0[^]*$/, "") : readPaxPath(decoder.decode(body)) ?? long
       continue
     }
     if (kind === "g") continue
     long = undefined
-    const path = inside(name)
+    const path = toInnerPath(name)
     if (path === undefined) return Result.fail(`it has a path that leads out of it: ${name}`)
     if (kind === "5" || path === "") continue
     if (kind !== "0" && kind !== "") return Result.fail(`it has a link or a special file: ${name}`)
     if (files.length === maxFiles) return Result.fail(`it has more than ${maxFiles} files`)
-    files.push({ path, bytes: body, isExecutable: (octal(header, 100, 8) & 0o100) !== 0 })
+    files.push({ path, bytes: body, isExecutable: (readOctal(header, 100, 8) & 0o100) !== 0 })
   }
   return at === archive.length && files.length > 0 ? Result.succeed(files) : Result.fail("it is not a tar archive, or it is damaged")
 }
@@ -92,37 +92,37 @@ const encoder = new TextEncoder()
 /** Bytes of a name that a header has room for. */
 const longestName = 100
 
-const entry = (kind: "0" | "x", path: string, { bytes, changedAt }: Omit<NewFile, "path">): Uint8Array => {
+const makeEntry = (kind: "0" | "x", path: string, { bytes, changedAt }: Omit<NewFile, "path">): Uint8Array => {
   const whole = new Uint8Array(block + Math.ceil(bytes.length / block) * block)
   const put = (value: string | Uint8Array, from: number): void => whole.set(typeof value === "string" ? encoder.encode(value) : value, from)
-  const number = (value: number, width: number): string => `${Math.trunc(value).toString(8).padStart(width - 1, "0")}\0`
+  const formatOctal = (value: number, width: number): string => `${Math.trunc(value).toString(8).padStart(width - 1, "0")}\0`
   put(encoder.encode(path).subarray(0, longestName), 0)
-  put(number(0o600, 8), 100)
-  put(number(0, 8), 108)
-  put(number(0, 8), 116)
-  put(number(bytes.length, 12), 124)
-  put(number(Math.max(0, changedAt / 1000), 12), 136)
+  put(formatOctal(0o600, 8), 100)
+  put(formatOctal(0, 8), 108)
+  put(formatOctal(0, 8), 116)
+  put(formatOctal(bytes.length, 12), 124)
+  put(formatOctal(Math.max(0, changedAt / 1000), 12), 136)
   put(" ".repeat(8), 148)
   put(kind, 156)
   put("ustar\u000000", 257)
-  put(`${number(whole.subarray(0, block).reduce((total, byte) => total + byte, 0), 7)} `, 148)
+  put(`${formatOctal(whole.subarray(0, block).reduce((total, byte) => total + byte, 0), 7)} `, 148)
   put(bytes, block)
   return whole
 }
 
 /** A record of a pax header; its length counts its own digits. */
-const record = (name: string, value: string): string => {
+const makePaxRecord = (name: string, value: string): string => {
   const rest = ` ${name}=${value}\n`
   const length = encoder.encode(rest).length
   const digits = String(length + String(length).length).length
   return `${length + digits}${rest}`
 }
 
-const bytesOf = (file: NewFile): Uint8Array => {
-  const whole = entry("0", file.path, file)
+const encodeFile = (file: NewFile): Uint8Array => {
+  const whole = makeEntry("0", file.path, file)
   // Readers that know pax take the whole name from the entry before.
   if (encoder.encode(file.path).length <= longestName) return whole
-  const named = entry("x", "name", { bytes: encoder.encode(record("path", file.path)), changedAt: file.changedAt })
+  const named = makeEntry("x", "name", { bytes: encoder.encode(makePaxRecord("path", file.path)), changedAt: file.changedAt })
   const both = new Uint8Array(named.length + whole.length)
   both.set(named)
   both.set(whole, named.length)
@@ -131,4 +131,4 @@ const bytesOf = (file: NewFile): Uint8Array => {
 
 /** Makes an archive of files as they come; only their owner may read them. */
 export const write = <E, R>(files: Stream.Stream<NewFile, E, R>): Stream.Stream<Uint8Array, E, R> =>
-  Stream.concat(Stream.map(files, bytesOf), Stream.succeed(new Uint8Array(2 * block)))
+  Stream.concat(Stream.map(files, encodeFile), Stream.succeed(new Uint8Array(2 * block)))

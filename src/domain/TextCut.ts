@@ -7,7 +7,7 @@
 const window = 64
 
 let made: Intl.Segmenter | undefined
-const segmentsOf = (text: string): Intl.Segments => (made ??= new Intl.Segmenter("en", { granularity: "grapheme" })).segment(text)
+const segmentText = (text: string): Intl.Segments => (made ??= new Intl.Segmenter("en", { granularity: "grapheme" })).segment(text)
 
 const isSimple = (text: string): boolean => /^[\t\n\r -~]*$/.test(text)
 
@@ -17,7 +17,7 @@ const isLowSurrogate = (text: string, at: number): boolean => {
 }
 
 /** The last border between characters that is not behind `at`. */
-const borderBefore = (text: string, at: number): number => {
+const findBorderBefore = (text: string, at: number): number => {
   if (at <= 0) return 0
   if (at >= text.length) return text.length
   const around = text.slice(at - 1, at + 1)
@@ -25,7 +25,7 @@ const borderBefore = (text: string, at: number): number => {
   const wished = Math.max(0, at - window)
   const start = isLowSurrogate(text, wished) ? wished - 1 : wished
   let border = start
-  for (const { index, segment } of segmentsOf(text.slice(start, at + window))) {
+  for (const { index, segment } of segmentText(text.slice(start, at + window))) {
     const end = start + index + segment.length
     if (end > at) break
     border = end
@@ -35,29 +35,29 @@ const borderBefore = (text: string, at: number): number => {
 }
 
 /** The first border between characters that is not before `at`. */
-const borderAfter = (text: string, at: number): number => {
-  const before = borderBefore(text, at)
+const findBorderAfter = (text: string, at: number): number => {
+  const before = findBorderBefore(text, at)
   if (before >= at) return before
-  for (const { segment } of segmentsOf(text.slice(before, before + 2 * window))) return Math.min(text.length, before + segment.length)
+  for (const { segment } of segmentText(text.slice(before, before + 2 * window))) return Math.min(text.length, before + segment.length)
   return at
 }
 
 /** At most `chars` code units from the beginning. */
-export const head = (text: string, chars: number): string => text.length <= chars ? text : text.slice(0, borderBefore(text, chars))
+export const takeHead = (text: string, chars: number): string => text.length <= chars ? text : text.slice(0, findBorderBefore(text, chars))
 
-/** {@link head} with `…` behind it where more was there. */
-export const shortened = (text: string, chars: number): string => text.length <= chars ? text : `${head(text, chars)}…`
+/** {@link takeHead} with `…` behind it where more was there. */
+export const shorten = (text: string, chars: number): string => text.length <= chars ? text : `${takeHead(text, chars)}…`
 
 /** At most `chars` code units from the end. */
-export const tail = (text: string, chars: number): string =>
-  text.length <= chars ? text : chars <= 0 ? "" : text.slice(borderAfter(text, text.length - chars))
+export const takeTail = (text: string, chars: number): string =>
+  text.length <= chars ? text : chars <= 0 ? "" : text.slice(findBorderAfter(text, text.length - chars))
 
 /** The beginning and the end with a note between them, at most `chars` in all; `share` of it is the beginning. */
-export const middle = (text: string, chars: number, share = 0.4): string => {
+export const cutMiddle = (text: string, chars: number, share = 0.4): string => {
   if (text.length <= chars) return text
   const note = `\n\n... [${text.length - chars} of ${text.length} characters left out] ...\n\n`
   const room = chars - note.length
-  if (room < 2) return head(text, chars)
+  if (room < 2) return takeHead(text, chars)
   const first = Math.floor(room * share)
-  return head(text, first) + note + tail(text, room - first)
+  return takeHead(text, first) + note + takeTail(text, room - first)
 }

@@ -9,7 +9,7 @@
  *
  * Fences hold what the runtime adds to a request; neither a user may write them, nor may a model repeat them. In **input**
  * ({@link stripFences}) whole blocks go first, then the note that comes with them, then tags without a partner. In **output**
- * ({@link fenceStream}) text comes in pieces: what might become a tag is held back until it is clear, a block is dropped while it
+ * ({@link makeFenceStream}) text comes in pieces: what might become a tag is held back until it is clear, a block is dropped while it
  * passes, and one that never ends drops the rest. {@link stripOutputFences} does the same to a whole text.
  *
  * A tag that is quoted as code on both sides (`` `<memory-context>` ``) is talked about, not used, and stays in output.
@@ -18,9 +18,9 @@
  */
 
 /** A text without unpaired surrogates. */
-export const wellFormed = (text: string): string => text.isWellFormed() ? text : text.toWellFormed()
+export const toWellFormed = (text: string): string => text.isWellFormed() ? text : text.toWellFormed()
 
-/** {@link wellFormed} for text that comes in pieces: a pair that is split over two of them stays a pair. */
+/** {@link toWellFormed} for text that comes in pieces: a pair that is split over two of them stays a pair. */
 interface HygieneStream {
   readonly push: (piece: string) => string
   /** The text is over: what was held back. */
@@ -28,19 +28,19 @@ interface HygieneStream {
 }
 
 /** Makes a {@link HygieneStream}. */
-export const hygieneStream = (): HygieneStream => {
+export const makeHygieneStream = (): HygieneStream => {
   let held = ""
   return {
     push: (piece) => {
       const text = held + piece
       const last = text.charCodeAt(text.length - 1)
       held = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ""
-      return wellFormed(held === "" ? text : text.slice(0, -1))
+      return toWellFormed(held === "" ? text : text.slice(0, -1))
     },
     end: () => {
       const text = held
       held = ""
-      return wellFormed(text)
+      return toWellFormed(text)
     }
   }
 }
@@ -53,13 +53,13 @@ export const withoutControls = (text: string): string => text.replace(controls, 
 const maxDepth = 64
 
 /** The same for every string and key of a JSON value. */
-export const wellFormedValue = (value: unknown, depth = 0): unknown => {
-  if (typeof value === "string") return wellFormed(value)
+export const toWellFormedValue = (value: unknown, depth = 0): unknown => {
+  if (typeof value === "string") return toWellFormed(value)
   if (typeof value !== "object" || value === null || depth >= maxDepth) return value
   if (Array.isArray(value)) {
     let items: Array<unknown> | undefined
     for (let index = 0; index < value.length; index++) {
-      const item = wellFormedValue(value[index], depth + 1)
+      const item = toWellFormedValue(value[index], depth + 1)
       if (!Object.is(item, value[index])) items ??= value.slice(0, index)
       items?.push(item)
     }
@@ -72,9 +72,9 @@ export const wellFormedValue = (value: unknown, depth = 0): unknown => {
   for (let index = 0; index < keys.length; index++) {
     const key = keys[index] ?? ""
     const given: unknown = Reflect.get(value, key)
-    const item = wellFormedValue(given, depth + 1)
+    const item = toWellFormedValue(given, depth + 1)
     if (!key.isWellFormed() || !Object.is(item, given)) members ??= Object.entries(value).slice(0, index)
-    members?.push([wellFormed(key), item])
+    members?.push([toWellFormed(key), item])
   }
   return members === undefined ? value : Object.fromEntries(members)
 }
@@ -127,7 +127,7 @@ const beginning = new RegExp(String.raw`^<${gap}/?${gap}[a-z-]{0,14}${gap}$`, "i
 const words = ["memory-context", "plugin-context"]
 
 /** Offset at which an unfinished text may end in a part of a tag, or -1. */
-const heldFrom = (text: string): number => {
+const findHeldStart = (text: string): number => {
   const at = text.lastIndexOf("<")
   if (at === -1 || text.length - at > longest) return -1
   const rest = text.slice(at)
@@ -137,12 +137,12 @@ const heldFrom = (text: string): number => {
 }
 
 /** Makes a {@link FenceStream}. */
-export const fenceStream = (): FenceStream => {
+export const makeFenceStream = (): FenceStream => {
   let held = ""
   let before = ""
   let inside: string | undefined
 
-  const read = (text: string, isLast: boolean): string => {
+  const readPiece = (text: string, isLast: boolean): string => {
     let out = ""
     let from = 0
     for (const match of text.matchAll(tag)) {
@@ -172,7 +172,7 @@ export const fenceStream = (): FenceStream => {
       if (!closes) inside = kind
     }
     const rest = text.slice(from)
-    const hold = isLast ? -1 : heldFrom(rest)
+    const hold = isLast ? -1 : findHeldStart(rest)
     const shown = hold === -1 ? rest : rest.slice(0, hold)
     held = hold === -1 ? "" : rest.slice(hold)
     if (inside === undefined) out += shown
@@ -187,12 +187,12 @@ export const fenceStream = (): FenceStream => {
         before = text.at(-1) ?? before
         return text
       }
-      return read(text, false)
+      return readPiece(text, false)
     },
     end: () => {
       const text = held
       held = ""
-      return read(text, true)
+      return readPiece(text, true)
     }
   }
 }
@@ -200,6 +200,6 @@ export const fenceStream = (): FenceStream => {
 /** The same for a whole text. */
 export const stripOutputFences = (text: string): string => {
   if (!text.includes("<")) return text
-  const fences = fenceStream()
+  const fences = makeFenceStream()
   return fences.push(text) + fences.end()
 }

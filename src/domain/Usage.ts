@@ -9,7 +9,7 @@
  *
  * const call: Usage.Usage = { ...Usage.zero, inputTokens: 100, cacheReadTokens: 300, outputTokens: 20 }
  *
- * console.log(Usage.totalTokens(Usage.add(call, call)), Usage.cacheHitPercent(call))
+ * console.log(Usage.countTotalTokens(Usage.add(call, call)), Usage.computeCacheHitPercent(call))
  * // => 840 75
  * ```
  */
@@ -47,21 +47,21 @@ export const zero: Usage = {
 }
 
 /** Any value as a counter: missing, malformed, negative or fractional garbage never throws and counts 0 or its floor. */
-export const count = (value: unknown): number =>
+export const toCount = (value: unknown): number =>
   typeof value === "number" && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0
 
 /** The usage of one request as the provider reported it. */
 export const fromResponse = (usage: Response.Usage): Usage => {
-  const cacheReadTokens = count(usage.inputTokens.cacheRead)
-  const cacheWriteTokens = count(usage.inputTokens.cacheWrite)
+  const cacheReadTokens = toCount(usage.inputTokens.cacheRead)
+  const cacheWriteTokens = toCount(usage.inputTokens.cacheWrite)
   return {
     inputTokens: usage.inputTokens.uncached === undefined
-      ? Math.max(0, count(usage.inputTokens.total) - cacheReadTokens - cacheWriteTokens)
-      : count(usage.inputTokens.uncached),
-    outputTokens: count(usage.outputTokens.total),
+      ? Math.max(0, toCount(usage.inputTokens.total) - cacheReadTokens - cacheWriteTokens)
+      : toCount(usage.inputTokens.uncached),
+    outputTokens: toCount(usage.outputTokens.total),
     cacheReadTokens,
     cacheWriteTokens,
-    reasoningTokens: count(usage.outputTokens.reasoning),
+    reasoningTokens: toCount(usage.outputTokens.reasoning),
     requestCount: 1
   }
 }
@@ -77,15 +77,15 @@ export const add = (a: Usage, b: Usage): Usage => ({
 })
 
 /** Everything the model read: fresh input plus both cache counts. */
-export const promptTokens = (usage: Usage): number =>
+export const countPromptTokens = (usage: Usage): number =>
   usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens
 
-/** {@link promptTokens} plus output. */
-export const totalTokens = (usage: Usage): number => promptTokens(usage) + usage.outputTokens
+/** {@link countPromptTokens} plus output. */
+export const countTotalTokens = (usage: Usage): number => countPromptTokens(usage) + usage.outputTokens
 
 /** Share of the prompt that came from the cache, in percent; 0 when there was no prompt (`hermes-llm.md` §7.4). */
-export const cacheHitPercent = (usage: Usage): number => {
-  const prompt = promptTokens(usage)
+export const computeCacheHitPercent = (usage: Usage): number => {
+  const prompt = countPromptTokens(usage)
   return prompt === 0 ? 0 : (usage.cacheReadTokens / prompt) * 100
 }
 
@@ -99,8 +99,8 @@ export const toWire = (usage: Usage): Readonly<Record<string, number>> => ({
   cache_write_tokens: usage.cacheWriteTokens,
   reasoning_tokens: usage.reasoningTokens,
   request_count: usage.requestCount,
-  prompt_tokens: promptTokens(usage),
-  total_tokens: totalTokens(usage),
+  prompt_tokens: countPromptTokens(usage),
+  total_tokens: countTotalTokens(usage),
   completion_tokens: usage.outputTokens,
   cache_creation_tokens: usage.cacheWriteTokens
 })
@@ -110,7 +110,7 @@ export const toWire = (usage: Usage): Readonly<Record<string, number>> => ({
  *
  * **Details**
  *
- * `input` is what was neither read from nor written to a cache. Every argument may be garbage, see {@link count}.
+ * `input` is what was neither read from nor written to a cache. Every argument may be garbage, see {@link toCount}.
  */
 export const toResponse = (raw: {
   readonly input: unknown
@@ -119,12 +119,12 @@ export const toResponse = (raw: {
   readonly cacheWrite?: unknown
   readonly reasoning?: unknown
 }): Response.Usage => {
-  const uncached = count(raw.input)
-  const cacheRead = count(raw.cacheRead)
-  const cacheWrite = count(raw.cacheWrite)
-  const total = count(raw.output)
-  const reasoning = count(raw.reasoning)
-  // Made without its constructor, which parses counts that `count` has made sound.
+  const uncached = toCount(raw.input)
+  const cacheRead = toCount(raw.cacheRead)
+  const cacheWrite = toCount(raw.cacheWrite)
+  const total = toCount(raw.output)
+  const reasoning = toCount(raw.reasoning)
+  // Made without its constructor, which parses counts that `toCount` has made sound.
   return Object.assign(Object.create(Response.Usage.prototype), {
     inputTokens: { uncached, total: uncached + cacheRead + cacheWrite, cacheRead, cacheWrite },
     outputTokens: { total, text: Math.max(0, total - reasoning), reasoning }

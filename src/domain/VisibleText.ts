@@ -28,11 +28,11 @@ const hiddenInLines = new RegExp(String.raw`${emojiSource}|((?![\n\t])[${hidden}
 const hiddenInLine = new RegExp(`${emojiSource}|([${hidden}])`, "gv")
 
 /** Marks the character of the first group; an emoji has none. */
-const mark = (match: string, found: string | undefined): string =>
+const markCharacter = (match: string, found: string | undefined): string =>
   found === undefined ? match : `\\u{${(found.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`
 
 /** Marks the hidden characters of a text of any number of lines; line feeds and tabs stay. */
-export const showLines = (text: string): string => /^[\n\t -~]*$/.test(text) ? text : text.replace(hiddenInLines, mark)
+export const showLines = (text: string): string => /^[\n\t -~]*$/.test(text) ? text : text.replace(hiddenInLines, markCharacter)
 
 /** Marks the hidden characters of a text as one line; line feeds and tabs are marked too. */
-export const showLine = (text: string): string => /^[ -~]*$/.test(text) ? text : text.replace(hiddenInLine, mark)
+export const showLine = (text: string): string => /^[ -~]*$/.test(text) ? text : text.replace(hiddenInLine, markCharacter)

@@ -13,7 +13,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import type { ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import { machineMemory, nodePath } from "../platform/CurrentProcess.ts"
+import { getMachineMemory, nodePath } from "../platform/CurrentProcess.ts"
 import * as ForwardProxy from "../platform/ForwardProxy.ts"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
 import type { Rule } from "./SandboxRules.ts"
@@ -23,21 +23,21 @@ const programDirectories = ["/usr/bin", "/bin", "/usr/local/bin"]
 
 /** Finds the programs that build the wall. */
 const findPrograms = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
-  const find = Effect.fnUntraced(function*(name: string) {
+  const findProgram = Effect.fnUntraced(function*(name: string) {
     for (const directory of programDirectories) {
       const isThere = yield* Effect.mapError(fs.exists(`${directory}/${name}`), ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
       if (isThere) return `${directory}/${name}`
     }
     return yield* new NotBuilt({ reason: `${name} is not installed` })
   })
-  return { bwrap: yield* find("bwrap"), nsenter: yield* find("nsenter") }
+  return { bwrap: yield* findProgram("bwrap"), nsenter: yield* findProgram("nsenter") }
 })
 
 /**
  * First process of a sandbox: waits for the command and ends as it does. bubblewrap's own first process would stay a zombie of the
  * machine's, and the end of the command with it unnoticed for a second.
  */
-const init = ({ args, command, options: { shell } }: ChildProcess.StandardCommand): ChildProcess.StandardCommand["args"] => {
+const buildInitArguments = ({ args, command, options: { shell } }: ChildProcess.StandardCommand): ChildProcess.StandardCommand["args"] => {
   const first = ["--as-pid-1", "--", "/bin/sh", "-c"]
   if (shell !== undefined && shell !== false) return [...first, `(${[command, ...args].join(" ")}\n); exit "$?"`]
   const [flag, script, ...rest] = args
@@ -50,10 +50,10 @@ const init = ({ args, command, options: { shell } }: ChildProcess.StandardComman
 const isolation = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL", "--die-with-parent"]
 
 /** Bytes of `/dev/shm`, which are memory: a quarter, since the processes of a command may have the rest. */
-const sharedBytes = String(Math.floor(machineMemory() / 4))
+const sharedBytes = String(Math.floor(getMachineMemory() / 4))
 
 /** Arguments that mount what the rules say over a root that can only be read. */
-const mounts = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
+const buildMountArguments = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
   ...rules.flatMap(({ allows, isAbsent, isFile, path, source = path }) => {
     if (isAbsent === true) return []
     switch (allows) {
@@ -72,7 +72,7 @@ const mounts = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => [
 const HolderInfo = Schema.fromJsonString(Schema.Struct({ "child-pid": Schema.Int }))
 
 /** Text that a process writes, until it has `end` in it. */
-const textUntil = (text: Stream.Stream<Uint8Array, PlatformError>, end: string): Effect.Effect<string, PlatformError> =>
+const readTextUntil = (text: Stream.Stream<Uint8Array, PlatformError>, end: string): Effect.Effect<string, PlatformError> =>
   text.pipe(
     Stream.decodeText(),
     Stream.scan(() => "", (before, more) => before + more),
@@ -82,7 +82,7 @@ const textUntil = (text: Stream.Stream<Uint8Array, PlatformError>, end: string):
   )
 
 /** The network namespace of a sandbox. */
-interface Joined {
+interface JoinedNamespace {
   /** A process in it. */
   readonly pid: number
   /** Port there on which a proxy answers; undefined where there is none. */
@@ -93,14 +93,14 @@ interface Joined {
  * A network namespace without a network, in which all commands of a sandbox reach each other: one process holds it, and is started again
  * when somebody ended it. With a socket file of a proxy it carries connections there.
  */
-const namespace = Effect.fnUntraced(function*(spawner: ChildProcessSpawner["Service"], bwrap: string, socket: string | undefined): Effect.fn.Return<
-  Effect.Effect<Joined, PlatformError | Schema.SchemaError>,
+const makeNamespace = Effect.fnUntraced(function*(spawner: ChildProcessSpawner["Service"], bwrap: string, socket: string | undefined): Effect.fn.Return<
+  Effect.Effect<JoinedNamespace, PlatformError | Schema.SchemaError>,
   never,
   Scope.Scope
 > {
   const scope = yield* Effect.scope
   const lock = yield* Semaphore.make(1)
-  let held: { readonly handle: ChildProcessHandle; readonly joined: Joined } | undefined
+  let held: { readonly handle: ChildProcessHandle; readonly joined: JoinedNamespace } | undefined
   const holder = socket === undefined ? ["/bin/sh", "-c", "echo ready; read -r _"] : [nodePath, "-e", ForwardProxy.carrier, socket]
   const start = Effect.gen(function*() {
     const end = yield* Deferred.make<void>()
@@ -109,9 +109,9 @@ const namespace = Effect.fnUntraced(function*(spawner: ChildProcessSpawner["Serv
     ], { cwd: "/", env: {}, stdin: Stream.drain(Stream.fromEffect(Deferred.await(end))), killSignal: "SIGKILL", additionalFds: { fd3: { type: "output" } } }))
     // It ends by itself when its input does, which is sooner than what a kill leaves behind is gone.
     yield* Effect.addFinalizer(() => Effect.andThen(Deferred.succeed(end, undefined), Effect.timeoutOption(Effect.ignore(handle.exitCode), "1 second")))
-    const info = yield* textUntil(handle.getOutputFd(3), "}")
+    const info = yield* readTextUntil(handle.getOutputFd(3), "}")
     // It can be joined when its process runs, and not before.
-    const said = yield* textUntil(handle.stdout, "\n")
+    const said = yield* readTextUntil(handle.stdout, "\n")
     const { "child-pid": pid } = yield* Schema.decodeEffect(HolderInfo)(info)
     held = { handle, joined: { pid, port: /^ready (\d+)/.exec(said)?.[1] } }
     return held.joined
@@ -127,8 +127,8 @@ const make: WallKind["make"] = (files) => Effect.map(findPrograms(files), ({ bwr
   const socket = typeof network === "string" ? undefined : `${base}/proxy`
   const proxy = socket === undefined || typeof network === "string"
     ? undefined
-    : yield* Effect.mapError(SandboxNetwork.proxy({ path: socket }, network), (reason) => new NotBuilt({ reason, isPassing: true }))
-  const joined = yield* namespace(spawner, bwrap, socket)
+    : yield* Effect.mapError(SandboxNetwork.openProxy({ path: socket }, network), (reason) => new NotBuilt({ reason, isPassing: true }))
+  const joined = yield* makeNamespace(spawner, bwrap, socket)
   return {
     ports: network === "all" ? "shared" : "own",
     caller: proxy?.caller ?? Effect.undefined,
@@ -144,10 +144,10 @@ const make: WallKind["make"] = (files) => Effect.map(findPrograms(files), ({ bwr
           "--ro-bind", "/", "/", "--dev", "/dev", "--size", sharedBytes, "--tmpfs", "/dev/shm", "--proc", "/proc",
           // Settings of the kernel ask who a process is, not what it may: root without capabilities would change them for the machine.
           "--ro-bind-try", "/proc/sys", "/proc/sys",
-          ...mounts(rules),
+          ...buildMountArguments(rules),
           // Files there would be memory that no limit counts.
           "--remount-ro", "/dev",
-          "--chdir", directory, ...init(command)
+          "--chdir", directory, ...buildInitArguments(command)
         ],
         directory: "/",
         proxyPort: net?.port

@@ -152,7 +152,7 @@ export const layerLocal: Layer.Layer<CommandEnvironment, never, ChildProcessSpaw
       description: undefined,
       reach: "all",
       explain: () => undefined,
-      forward: PortForward.direct,
+      forward: PortForward.toLocalAddress,
       trees: { place: "here", spawner, files },
       spawner,
       outside: undefined,

@@ -56,13 +56,13 @@ import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as TextCut from "../domain/TextCut.ts"
-import { owner } from "../platform/CurrentProcess.ts"
+import { getProcessOwner } from "../platform/CurrentProcess.ts"
 import * as Digest from "../platform/Digest.ts"
 import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 import { CallConversation, CallDirectory, CommandEnvironment } from "./CommandEnvironment.ts"
 import * as RemoteEnvironment from "./RemoteEnvironment.ts"
 import * as RemoteShell from "./RemoteShell.ts"
-import { ordered, type Rule, within } from "./SandboxRules.ts"
+import { sortRules, type Rule, isWithin } from "./SandboxRules.ts"
 import { scanTree } from "./TreeScan.ts"
 import * as WorkingTree from "./WorkingTree.ts"
 
@@ -75,7 +75,7 @@ export interface Options {
   readonly imageOf?: ((tree: string) => string | undefined) | undefined
   /** `read-only`: the working tree is not written. */
   readonly policy: "read-only" | "workspace-write"
-  /** `mount`: the tree of this machine; `copy`: a copy of it, which is gone with the container. */
+  /** `buildMount`: the tree of this machine; `copy`: a copy of it, which is gone with the container. */
   readonly workspace: "mount" | "copy"
   /** `all`: the network that the engine gives. */
   readonly network: "none" | "all"
@@ -129,28 +129,28 @@ export interface Engine {
   readonly kind: "docker" | "podman"
 }
 
-const unavailable = (reason: string, remedy: string): ConfigError =>
+const makeUnavailableError = (reason: string, remedy: string): ConfigError =>
   new ConfigError({ path: "terminal.backend", message: `terminal.backend: docker cannot be used: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local` })
 
 /** The line of an engine's error that says something. */
-export const lastLine = (text: string): string =>
-  TextCut.head(text.split("\n").map((line) => line.trim()).findLast((line) => line !== "" && !/^(?:Run|See) '.*--help/.test(line)) ?? "", 300)
+export const takeLastLine = (text: string): string =>
+  TextCut.takeHead(text.split("\n").map((line) => line.trim()).findLast((line) => line !== "" && !/^(?:Run|See) '.*--help/.test(line)) ?? "", 300)
 
 /** Runs a command of the engine to its end. */
-export const call = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore") {
+export const callEngine = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: Stream.Stream<Uint8Array, PlatformError> | "ignore" = "ignore") {
   const spawner = yield* ChildProcessSpawner
   // Helpers for credentials and plugins of the engine come from trusted directories too.
   const env = { PATH: yield* TrustedPrograms.safePath }
   const handle = yield* spawner.spawn(ChildProcess.make(program, args, { stdin: input, cwd: "/", env, extendEnv: true }))
-  const text = (stream: typeof handle.stdout) => Stream.mkString(Stream.decodeText(stream))
-  const [output, errors, code] = yield* Effect.all([text(handle.stdout), text(handle.stderr), handle.exitCode], { concurrency: "unbounded" })
+  const collectText = (stream: typeof handle.stdout) => Stream.mkString(Stream.decodeText(stream))
+  const [output, errors, code] = yield* Effect.all([collectText(handle.stdout), collectText(handle.stderr), handle.exitCode], { concurrency: "unbounded" })
   return { output: output.trim(), errors: errors.trim(), code: Number(code) }
 }, Effect.scoped)
 
 /** Removes a container, which may be under way already, and waits until it is gone. */
-const removed = Effect.fnUntraced(function*(program: string, name: string) {
-  yield* call(program, ["rm", "--force", "--volumes", name])
-  const isThere = Effect.map(call(program, ["ps", "--all", "--quiet", "--filter", `name=${name}`]), ({ output }) => output !== "")
+const removeContainer = Effect.fnUntraced(function*(program: string, name: string) {
+  yield* callEngine(program, ["rm", "--force", "--volumes", name])
+  const isThere = Effect.map(callEngine(program, ["ps", "--all", "--quiet", "--filter", `name=${name}`]), ({ output }) => output !== "")
   yield* Effect.repeat(isThere, { schedule: Schedule.spaced("100 millis"), while: (there) => there, times: 50 })
 })
 
@@ -160,44 +160,44 @@ export const findEngine = Effect.fnUntraced(function*(binary: string | undefined
     const found = yield* Effect.option(TrustedPrograms.find(name))
     if (found._tag === "None") continue
     const program = found.value
-    const version = yield* Effect.option(call(program, ["--version"]))
+    const version = yield* Effect.option(callEngine(program, ["--version"]))
     if (version._tag === "None" || version.value.code !== 0) continue
     const kind = /podman/i.test(version.value.output) ? "podman" : "docker"
-    const answer = yield* Effect.result(call(program, ["info", "--format", kind === "podman" ? "{{.Host.Arch}}" : "{{.ServerVersion}}"]))
+    const answer = yield* Effect.result(callEngine(program, ["info", "--format", kind === "podman" ? "{{.Host.Arch}}" : "{{.ServerVersion}}"]))
     if (answer._tag === "Success" && answer.success.code === 0) return { program, kind }
-    const said = answer._tag === "Success" ? lastLine(answer.success.errors) : answer.failure.message
-    return yield* unavailable(`${name} does not answer: ${said}`, kind === "docker" ? "start the Docker daemon and make sure that you may use it" : "see `podman info`")
+    const said = answer._tag === "Success" ? takeLastLine(answer.success.errors) : answer.failure.message
+    return yield* makeUnavailableError(`${name} does not answer: ${said}`, kind === "docker" ? "start the Docker daemon and make sure that you may use it" : "see `podman info`")
   }
   return yield* binary === undefined
-    ? unavailable("neither docker nor podman is installed", "install one of them")
-    : unavailable(`${binary} cannot be run`, "name the program of Docker or Podman by terminal.docker_binary")
+    ? makeUnavailableError("neither docker nor podman is installed", "install one of them")
+    : makeUnavailableError(`${binary} cannot be run`, "name the program of Docker or Podman by terminal.docker_binary")
 })
 
 /** One mount of `run`. */
-const mount = (fields: Readonly<Record<string, string>>, isReadOnly: boolean) =>
+const buildMount = (fields: Readonly<Record<string, string>>, isReadOnly: boolean) =>
   Object.values(fields).some((value) => /[,"\n]/.test(value))
-    ? Effect.fail(RemoteEnvironment.unreachable(`a path with a comma, a quote or a line break cannot be mounted: ${Object.values(fields).join(" ")}`))
+    ? Effect.fail(RemoteEnvironment.makeUnreachableError(`a path with a comma, a quote or a line break cannot be mounted: ${Object.values(fields).join(" ")}`))
     : Effect.succeed(["--mount", [...Object.entries(fields).map(([name, value]) => `${name}=${value}`), ...isReadOnly ? ["readonly"] : []].join(",")])
 
-const bind = ({ allows, path }: Rule) =>
-  mount({ type: "bind", source: allows === "nothing" ? "/dev/null" : path, target: path }, allows !== "write")
+const buildBind = ({ allows, path }: Rule) =>
+  buildMount({ type: "bind", source: allows === "nothing" ? "/dev/null" : path, target: path }, allows !== "write")
 
 /** Mounts of the settings; a directory that is not there is an error, so that no engine makes it. */
-const volumeMounts = Effect.fnUntraced(function*(volumes: ReadonlyArray<string>) {
+const buildVolumeMounts = Effect.fnUntraced(function*(volumes: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   return (yield* Effect.forEach(volumes, Effect.fnUntraced(function*(volume) {
     const [source = "", target = "", mode = "rw"] = volume.split(":")
     if (!target.startsWith("/") || source === "" || !["ro", "rw"].includes(mode)) {
-      return yield* RemoteEnvironment.unreachable(`terminal.docker_volumes: "${volume}" is not source:target or source:target:ro`)
+      return yield* RemoteEnvironment.makeUnreachableError(`terminal.docker_volumes: "${volume}" is not source:target or source:target:ro`)
     }
-    if (!source.startsWith("/")) return yield* mount({ type: "volume", source, target }, mode === "ro")
-    if (!(yield* fs.exists(source))) return yield* RemoteEnvironment.unreachable(`terminal.docker_volumes: ${source} does not exist: create it, or take it out of the setting`)
-    return yield* mount({ type: "bind", source, target }, mode === "ro")
+    if (!source.startsWith("/")) return yield* buildMount({ type: "volume", source, target }, mode === "ro")
+    if (!(yield* fs.exists(source))) return yield* RemoteEnvironment.makeUnreachableError(`terminal.docker_volumes: ${source} does not exist: create it, or take it out of the setting`)
+    return yield* buildMount({ type: "bind", source, target }, mode === "ro")
   }))).flat()
 })
 
 /** Text that names this process for as long as it runs; undefined where the system does not tell. */
-const ownerOf = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, pid: string) {
+const readOwner = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, pid: string) {
   const stat = yield* fs.readFileString(`/proc/${pid}/stat`)
   const boot = yield* fs.readFileString("/proc/sys/kernel/random/boot_id")
   const namespace = yield* fs.readLink("/proc/self/ns/pid")
@@ -206,16 +206,16 @@ const ownerOf = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, pid: stri
 }, Effect.orElseSucceed(() => undefined))
 
 /** Removes containers whose program is gone. */
-const reap = Effect.fnUntraced(function*({ program }: Engine, own: string | undefined) {
+const reapContainers = Effect.fnUntraced(function*({ program }: Engine, own: string | undefined) {
   if (own === undefined) return
   const fs = yield* FileSystem.FileSystem
   const machine = own.split(":").slice(0, 2).join(":")
-  const { output } = yield* call(program, ["ps", "--all", "--quiet", "--filter", `label=${ownerLabel}`])
+  const { output } = yield* callEngine(program, ["ps", "--all", "--quiet", "--filter", `label=${ownerLabel}`])
   for (const id of output.split("\n").filter((line) => line !== "")) {
-    const { output: label } = yield* call(program, ["inspect", "--format", `{{index .Config.Labels "${ownerLabel}"}}`, id])
+    const { output: label } = yield* callEngine(program, ["inspect", "--format", `{{index .Config.Labels "${ownerLabel}"}}`, id])
     const pid = label.split(":")[2] ?? ""
-    if (!label.startsWith(`${machine}:`) || !/^\d+$/.test(pid) || (yield* ownerOf(fs, pid)) === label) continue
-    yield* call(program, ["rm", "--force", id])
+    if (!label.startsWith(`${machine}:`) || !/^\d+$/.test(pid) || (yield* readOwner(fs, pid)) === label) continue
+    yield* callEngine(program, ["rm", "--force", id])
   }
 })
 
@@ -223,10 +223,10 @@ const reap = Effect.fnUntraced(function*({ program }: Engine, own: string | unde
 const podmanProcesses = 4096
 
 /** Ulimits that this process may give: Podman asks for more by itself, and fails. */
-const ulimits = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
+const readUlimits = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
   const text = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")
-  const hard = (name: string): number => Number(new RegExp(`^${name}\\s+\\S+\\s+(\\d+)`, "m").exec(text)?.[1] ?? Infinity)
-  return ([["nofile", hard("Max open files")], ["nproc", Math.min(hard("Max processes"), podmanProcesses)]] as const).flatMap(([name, limit]) =>
+  const readHardLimit = (name: string): number => Number(new RegExp(`^${name}\\s+\\S+\\s+(\\d+)`, "m").exec(text)?.[1] ?? Infinity)
+  return ([["nofile", readHardLimit("Max open files")], ["nproc", Math.min(readHardLimit("Max processes"), podmanProcesses)]] as const).flatMap(([name, limit]) =>
     Number.isFinite(limit) ? ["--ulimit", `${name}=${limit}:${limit}`] : [])
 })
 
@@ -234,12 +234,12 @@ const missingImage = /no such image|unable to find image|image not known|not fou
 const missingMount = /bind source path does not exist: (\S+)|statfs (\S+): no such file/i
 
 /** Sentence about a container that could not be started. */
-const startFailure = (engine: Engine, { limits }: Options, image: string, said: string): string => {
+const describeStartFailure = (engine: Engine, { limits }: Options, image: string, said: string): string => {
   if (missingImage.test(said)) return `the image ${image} is not there: run \`${engine.kind} pull ${image}\`, or set terminal.docker_image`
   const path = missingMount.exec(said)
   if (path !== null) return `the container was not started: ${path[1] ?? path[2]} does not exist for ${engine.kind}`
   if (limits.disk !== undefined && /storage-opt|storage option|quota/i.test(said)) return "terminal.container_disk: the storage of the engine has no quotas: leave it out"
-  return `the container was not started: ${lastLine(said)}`
+  return `the container was not started: ${takeLastLine(said)}`
 }
 
 /** Time to look for an image, and to fetch one. */
@@ -250,24 +250,24 @@ export const fetchImage = Effect.fn("Container.fetchImage")(function*(
   binary: string | undefined,
   image: string
 ): Effect.fn.Return<void, ConfigError, ChildProcessSpawner> {
-  const refused = (reason: string) => new ConfigError({ path: "image", message: `the image ${image} cannot be had: ${reason}` })
-  const within = (args: ReadonlyArray<string>, duration: Duration.Input) =>
-    Effect.timeoutOrElse(Effect.mapError(call(program, args), ({ message }) => refused(message)), {
+  const makeRefusal = (reason: string) => new ConfigError({ path: "image", message: `the image ${image} cannot be had: ${reason}` })
+  const runWithin = (args: ReadonlyArray<string>, duration: Duration.Input) =>
+    Effect.timeoutOrElse(Effect.mapError(callEngine(program, args), ({ message }) => makeRefusal(message)), {
       duration,
-      orElse: () => Effect.fail(refused(`${program} ${args[0]} took longer than ${Duration.format(Duration.fromInputUnsafe(duration))}`))
+      orElse: () => Effect.fail(makeRefusal(`${program} ${args[0]} took longer than ${Duration.format(Duration.fromInputUnsafe(duration))}`))
     })
   // A name that begins with a dash would be an option of the engine.
-  if (!/^[\w][\w./:@-]*$/.test(image)) return yield* refused("this is no name of an image")
+  if (!/^[\w][\w./:@-]*$/.test(image)) return yield* makeRefusal("this is no name of an image")
   const { program } = yield* findEngine(binary)
-  if ((yield* within(["image", "inspect", "--format", "ok", image], imageTimes.look)).code === 0) return
-  const fetched = yield* within(["pull", image], imageTimes.fetch)
-  if (fetched.code !== 0) return yield* refused(lastLine(fetched.errors) || `${program} pull ended with code ${fetched.code}`)
+  if ((yield* runWithin(["image", "inspect", "--format", "ok", image], imageTimes.look)).code === 0) return
+  const fetched = yield* runWithin(["pull", image], imageTimes.fetch)
+  if (fetched.code !== 0) return yield* makeRefusal(takeLastLine(fetched.errors) || `${program} pull ended with code ${fetched.code}`)
 })
 
 const noNetwork = /could not resolve host|temporary failure in name resolution|network is unreachable|bad address|ENETUNREACH|EAI_AGAIN|ENOTFOUND/i
 
 /** Description of a container for the model that works in it. */
-export const described = ({ image, network, policy, workspace }: Options): string =>
+export const describeContainer = ({ image, network, policy, workspace }: Options): string =>
   `Commands and file tools work in a container of the image ${image}: ${
     workspace === "copy"
       ? "the working tree in it is a copy that the user does not get"
@@ -284,25 +284,25 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   const engine = yield* findEngine(options.binary)
   const { program } = engine
   const trees = yield* WorkingTree.make(options.home)
-  const own = yield* ownerOf(fs, "self")
-  const caller = owner()
+  const own = yield* readOwner(fs, "self")
+  const caller = getProcessOwner()
   /** Containers that need an empty directory to stand where none is. */
   const placeholders = new Map<string, number>()
   // Left by others: nothing to wait for, and nothing to fail for.
-  yield* Effect.forkScoped(Effect.ignore(reap(engine, own)))
+  yield* Effect.forkScoped(Effect.ignore(reapContainers(engine, own)))
 
-  const treeRules = Effect.fnUntraced(function*(tree: string) {
-    if (tree === "/" || options.home !== undefined && within(options.home, tree)) {
-      return yield* RemoteEnvironment.unreachable(`${tree} holds your home directory and is not given to a container: start in the directory of a project`)
+  const findTreeRules = Effect.fnUntraced(function*(tree: string) {
+    if (tree === "/" || options.home !== undefined && isWithin(options.home, tree)) {
+      return yield* RemoteEnvironment.makeUnreachableError(`${tree} holds your home directory and is not given to a container: start in the directory of a project`)
     }
     const scan = yield* scanTree(tree, { home: options.home })
-    if (options.workspace === "copy" || options.policy === "read-only") return yield* WorkingTree.rulesOf(tree, { ...options, scan })
+    if (options.workspace === "copy" || options.policy === "read-only") return yield* WorkingTree.listRules(tree, { ...options, scan })
     const scope = yield* Effect.scope
-    const atEnd = (effect: Effect.Effect<void, PlatformError>) => Scope.addFinalizer(scope, Effect.ignore(effect))
-    return yield* WorkingTree.rulesOf(tree, { ...options, scan }, {
+    const runAtEnd = (effect: Effect.Effect<void, PlatformError>) => Scope.addFinalizer(scope, Effect.ignore(effect))
+    return yield* WorkingTree.listRules(tree, { ...options, scan }, {
       // Empty until the container ends, so that nothing can be put in its place.
       reserved: (directory) =>
-        Effect.flatMap(WorkingTree.ruleAt("read", directory), (found) => {
+        Effect.flatMap(WorkingTree.findRuleAt("read", directory), (found) => {
           if (found.length > 0 && !placeholders.has(directory)) return Effect.succeed(found)
           const made = found.length > 0 ? Effect.void : fs.makeDirectory(directory)
           const release = Effect.suspend(() => {
@@ -313,25 +313,25 @@ export const make = Effect.fnUntraced(function*(options: Options) {
           })
           const held = Effect.suspend(() => {
             placeholders.set(directory, (placeholders.get(directory) ?? 0) + 1)
-            return atEnd(release)
+            return runAtEnd(release)
           })
           return made.pipe(
             Effect.andThen(held),
             // Somebody else was first, or nobody can make one here.
             Effect.ignore,
-            Effect.andThen(WorkingTree.ruleAt("read", directory))
+            Effect.andThen(WorkingTree.findRuleAt("read", directory))
           )
         }),
       // Nothing can be mounted where nothing is: what a command makes there goes with the container.
       absent: (file) =>
-        Effect.tap(WorkingTree.ruleAt("read", file), (found) => found.length > 0 ? Effect.void : atEnd(fs.remove(file, { recursive: true, force: true })))
+        Effect.tap(WorkingTree.findRuleAt("read", file), (found) => found.length > 0 ? Effect.void : runAtEnd(fs.remove(file, { recursive: true, force: true })))
     })
   })
 
-  const runArguments = Effect.fnUntraced(function*(tree: string, name: string, rules: ReadonlyArray<Rule>) {
+  const buildRunArguments = Effect.fnUntraced(function*(tree: string, name: string, rules: ReadonlyArray<Rule>) {
     const { cpus, disk, memory, processes } = options.limits
-    const readable = (yield* Effect.forEach(options.readable, (directory) => WorkingTree.ruleAt("read", directory))).flat()
-    const mounted = ordered([...options.workspace === "mount" ? rules : [], ...readable])
+    const readable = (yield* Effect.forEach(options.readable, (directory) => WorkingTree.findRuleAt("read", directory))).flat()
+    const mounted = sortRules([...options.workspace === "mount" ? rules : [], ...readable])
     return [
       "run", "--interactive", "--rm", "--pull", "never", "--name", name,
       "--label", `${ownerLabel}=${own ?? ""}`, "--label", `hermes.tree=${tree}`,
@@ -342,27 +342,27 @@ export const make = Effect.fnUntraced(function*(options: Options) {
       ...disk === undefined ? [] : ["--storage-opt", `size=${disk}m`],
       ...options.user === "caller" && caller !== undefined ? ["--user", `${caller.uid}:${caller.gid}`] : [],
       ...options.user === "caller" && engine.kind === "podman" && caller !== undefined && caller.uid !== 0 ? ["--userns", "keep-id"] : [],
-      ...engine.kind === "podman" && !options.extraArguments.includes("--ulimit") ? yield* ulimits(fs) : [],
+      ...engine.kind === "podman" && !options.extraArguments.includes("--ulimit") ? yield* readUlimits(fs) : [],
       "--tmpfs", "/tmp:rw,exec,nosuid,nodev,mode=1777",
       "--env", `HOME=${containerHome}`,
       ...options.isPersistent
-        ? yield* mount({ type: "volume", source: `hermes-home-${Digest.hex(tree, 16)}`, target: containerHome }, false)
+        ? yield* buildMount({ type: "volume", source: `hermes-home-${Digest.toHex(tree, 16)}`, target: containerHome }, false)
         : ["--tmpfs", `${containerHome}:rw,exec,nosuid,nodev,mode=1777`],
-      ...(yield* Effect.forEach(new Map(mounted.map((rule) => [rule.path, rule])).values(), bind)).flat(),
-      ...yield* volumeMounts(options.volumes),
+      ...(yield* Effect.forEach(new Map(mounted.map((rule) => [rule.path, rule])).values(), buildBind)).flat(),
+      ...yield* buildVolumeMounts(options.volumes),
       ...options.extraArguments,
       "--entrypoint", "/bin/sh", options.imageOf?.(tree) ?? options.image
     ]
   })
 
   /** Copies the tree into a container that runs. */
-  const copyIn = Effect.fnUntraced(function*(tree: string, name: string, rules: ReadonlyArray<Rule>) {
-    const done = Effect.fnUntraced(function*(args: ReadonlyArray<string>, input?: Stream.Stream<Uint8Array, PlatformError>) {
-      const { code, errors } = yield* call(program, args, input)
-      if (code !== 0) return yield* RemoteEnvironment.unreachable(`the working tree could not be copied into the container: ${lastLine(errors)}`)
+  const copyTreeIn = Effect.fnUntraced(function*(tree: string, name: string, rules: ReadonlyArray<Rule>) {
+    const runChecked = Effect.fnUntraced(function*(args: ReadonlyArray<string>, input?: Stream.Stream<Uint8Array, PlatformError>) {
+      const { code, errors } = yield* callEngine(program, args, input)
+      if (code !== 0) return yield* RemoteEnvironment.makeUnreachableError(`the working tree could not be copied into the container: ${takeLastLine(errors)}`)
     })
     // Root may make the directory anywhere, and the user of the container everything in it.
-    yield* done(["exec", "--user", "0:0", name, "/bin/sh", "-c", "mkdir -p \"$1\" && chmod 1777 \"$1\"", "sh", tree])
+    yield* runChecked(["exec", "--user", "0:0", name, "/bin/sh", "-c", "mkdir -p \"$1\" && chmod 1777 \"$1\"", "sh", tree])
     const hidden = rules.filter(({ allows }) => allows === "nothing").map((rule) => rule.path)
     const names = (yield* fs.readDirectory(tree)).filter((entry) => !hidden.includes(path.join(tree, entry))).map((entry) => `./${entry}`)
     if (names.length === 0) return
@@ -370,25 +370,25 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     const excluded = hidden.map((place) => `--exclude=./${path.relative(tree, place).replace(/[\\*?[\]]/g, "\\$&")}`)
     const words = ["-C", tree, ...excluded, "-cf", "-", "--", ...names]
     const archive = outer.spawn(ChildProcess.make(tar, words, { stdin: "ignore", stderr: "ignore" }))
-    yield* done(["exec", "--interactive", name, "tar", "-C", tree, "-xf", "-"], Stream.unwrap(Effect.map(archive, ({ stdout }) => stdout)))
+    yield* runChecked(["exec", "--interactive", name, "tar", "-C", tree, "-xf", "-"], Stream.unwrap(Effect.map(archive, ({ stdout }) => stdout)))
   })
 
   const start = Effect.fnUntraced(function*(key: string) {
     const tree = key.slice(key.indexOf("\0") + 1)
-    const rules = yield* treeRules(tree)
-    const name = `hermes-${yield* Ids.hex(12)}`
-    const run = yield* runArguments(tree, name, rules)
+    const rules = yield* findTreeRules(tree)
+    const name = `hermes-${yield* Ids.makeHex(12)}`
+    const run = yield* buildRunArguments(tree, name, rules)
     // It goes with the client that holds it, and is waited for.
-    yield* Effect.addFinalizer(() => Effect.ignore(removed(program, name)))
+    yield* Effect.addFinalizer(() => Effect.ignore(removeContainer(program, name)))
     const surroundings = { cwd: "/", env: { PATH: yield* TrustedPrograms.safePath }, extendEnv: true }
     const shell = yield* RemoteShell.open(outer, (script, words) =>
       ChildProcess.make(program, [...run, "-c", script, "hermes", ...words], surroundings)
     ).pipe(
-      Effect.mapError(({ errors }) => RemoteEnvironment.unreachable(startFailure(engine, options, options.imageOf?.(tree) ?? options.image, errors)))
+      Effect.mapError(({ errors }) => RemoteEnvironment.makeUnreachableError(describeStartFailure(engine, options, options.imageOf?.(tree) ?? options.image, errors)))
     )
     // A volume belongs to root, who may say that everybody in the container may write it.
-    if (options.isPersistent) yield* call(program, ["exec", "--user", "0:0", name, "chmod", "1777", containerHome])
-    if (options.workspace === "copy") yield* copyIn(tree, name, rules)
+    if (options.isPersistent) yield* callEngine(program, ["exec", "--user", "0:0", name, "chmod", "1777", containerHome])
+    if (options.workspace === "copy") yield* copyTreeIn(tree, name, rules)
     const client: RemoteShell.Client = (script, words) =>
       ChildProcess.make(program, ["exec", "--interactive", name, "/bin/sh", "-c", script, "hermes", ...words], surroundings)
     return { client, shell }
@@ -397,7 +397,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   const environment = yield* RemoteEnvironment.make({
     name: "docker",
     isConfined: true,
-    description: described(options),
+    description: describeContainer(options),
     explain: (output) =>
       options.network === "none" && noNetwork.test(output)
         ? { reason: "the container has no network", setting: "terminal.sandbox.network", isAsked: false }
@@ -405,7 +405,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     reach: options.network,
     key: Effect.gen(function*() {
       const directory = yield* CallDirectory
-      if (directory === undefined) return yield* RemoteEnvironment.unreachable("there is no working directory to start a container for")
+      if (directory === undefined) return yield* RemoteEnvironment.makeUnreachableError("there is no working directory to start a container for")
       const tree = yield* Effect.orElseSucceed(fs.realPath(yield* trees.rootOf(directory)), () => path.resolve(directory))
       return `${(yield* CallConversation) ?? ""}\0${tree}`
     }),
@@ -413,7 +413,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     lifetime: options.lifetime,
     admitted: options.forwarded,
     variables: options.variables,
-    refused: (errors) => `the container does not answer: ${lastLine(errors)}`,
+    refused: (errors) => `the container does not answer: ${takeLastLine(errors)}`,
     notices: {
       lost: "The container ended while the command ran: it was stopped from outside, or it ran out of memory. The next command starts a new one.",
       again: (reason) =>

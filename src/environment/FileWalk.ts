@@ -39,7 +39,7 @@ interface Rules {
 
 const magic = /[*?[\\]/
 
-const ruleOf = (raw: string): Rule | undefined => {
+const parseRule = (raw: string): Rule | undefined => {
   const line = raw.replace(/(?<![\\\s])\s+$|(?<=\\\s)\s+$/, "")
   if (line === "" || line.startsWith("#")) return undefined
   const negated = line.startsWith("!")
@@ -61,11 +61,11 @@ const ruleOf = (raw: string): Rule | undefined => {
 /** The rules of a file's text. */
 export const parse = (prefix: string, text: string): Rules => ({
   prefix,
-  rules: text.split(/\r?\n/).map(ruleOf).filter((rule) => rule !== undefined)
+  rules: text.split(/\r?\n/).map(parseRule).filter((rule) => rule !== undefined)
 })
 
 /** True when an entry is left out. `levels` from the outermost file to the innermost, `path` relative to the top. */
-export const ignores = (levels: ReadonlyArray<Rules>, path: string, name: string, directory: boolean): boolean => {
+export const isIgnored = (levels: ReadonlyArray<Rules>, path: string, name: string, directory: boolean): boolean => {
   for (const { prefix, rules } of levels.toReversed()) {
     // A file above the top sees the top's own path before the entry's.
     const local = prefix.startsWith("../") ? prefix.slice(prefix.lastIndexOf("../") + 3) + path : path.slice(prefix.length)
@@ -106,7 +106,7 @@ interface Pending {
 type Files = FileSystem.FileSystem | Path.Path
 
 /** The rules of the `.gitignore` in a directory, if it has one that can be read. */
-const rulesIn = Effect.fnUntraced(function*(directory: string, prefix: string) {
+const readRulesIn = Effect.fnUntraced(function*(directory: string, prefix: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const text = yield* Effect.option(fs.readFileString(path.join(directory, ".gitignore")))
@@ -114,7 +114,7 @@ const rulesIn = Effect.fnUntraced(function*(directory: string, prefix: string) {
 })
 
 /** The rules above the top, outermost first, when it is inside a repository. */
-const rulesAbove = Effect.fnUntraced(function*(top: string) {
+const readRulesAbove = Effect.fnUntraced(function*(top: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const levels: Array<Rules> = []
@@ -124,20 +124,20 @@ const rulesAbove = Effect.fnUntraced(function*(top: string) {
     if (yield* isRepository(at)) return levels
     const above = path.dirname(at)
     const local = path.relative(above, top).replaceAll(path.sep, "/")
-    const rules = yield* rulesIn(above, `../${local}/`)
+    const rules = yield* readRulesIn(above, `../${local}/`)
     if (Option.isSome(rules)) levels.unshift(rules.value)
   }
   return []
 })
 
 /** The files below `top`. */
-export const files = (top: string, tally: Tally): Stream.Stream<Entry, never, Files> =>
+export const walkFiles = (top: string, tally: Tally): Stream.Stream<Entry, never, Files> =>
   Stream.unwrap(Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     let looked = 0
 
-    const expand = Effect.fnUntraced(function*({ entry, levels }: Pending) {
+    const expandDirectory = Effect.fnUntraced(function*({ entry, levels }: Pending) {
       const read = yield* Effect.result(fs.readDirectoryEntries(entry.path))
       if (read._tag === "Failure") {
         tally.unreadable++
@@ -145,7 +145,7 @@ export const files = (top: string, tally: Tally): Stream.Stream<Entry, never, Fi
       }
       const prefix = entry.relative === "" ? "" : `${entry.relative}/`
       const own = read.success.some(({ name }) => name === ".gitignore")
-        ? yield* rulesIn(entry.path, prefix)
+        ? yield* readRulesIn(entry.path, prefix)
         : Option.none()
       const inner = Option.isSome(own) ? [...levels, own.value] : levels
       const pending: Array<Pending> = []
@@ -154,7 +154,7 @@ export const files = (top: string, tally: Tally): Stream.Stream<Entry, never, Fi
         const directory = type === "Directory"
         if (directory ? skipped.has(name) : type !== "File" && type !== "SymbolicLink") continue
         const relative = prefix + name
-        if (ignores(inner, relative, name, directory)) continue
+        if (isIgnored(inner, relative, name, directory)) continue
         const link = type === "SymbolicLink"
         pending.push({ entry: { path: path.join(entry.path, name), relative, name, link }, directory, levels: inner })
       }
@@ -164,7 +164,7 @@ export const files = (top: string, tally: Tally): Stream.Stream<Entry, never, Fi
     const root: Pending = {
       entry: { path: top, relative: "", name: path.basename(top), link: false },
       directory: true,
-      levels: yield* rulesAbove(top)
+      levels: yield* readRulesAbove(top)
     }
     return Stream.paginate<Array<Pending>, Entry, never, Files>([root], Effect.fnUntraced(function*(stack) {
       const found: Array<Entry> = []
@@ -172,7 +172,7 @@ export const files = (top: string, tally: Tally): Stream.Stream<Entry, never, Fi
         let next = stack.pop()
         for (; next !== undefined && !next.directory; next = stack.pop()) found.push(next.entry)
         if (next === undefined) break
-        const below = yield* expand(next)
+        const below = yield* expandDirectory(next)
         looked += below.length
         for (const each of below) stack.push(each)
       }

@@ -34,10 +34,10 @@ type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
 const logChars = 1500
 
-const refused = (directory: string, reason: string): ConfigError => new ConfigError({ path: "image", message: `the image of ${directory} cannot be built: ${reason}` })
+const makeBuildError = (directory: string, reason: string): ConfigError => new ConfigError({ path: "image", message: `the image of ${directory} cannot be built: ${reason}` })
 
 /** Paths of the files below a directory that are given to the build, in order. */
-const filesOf = Effect.fnUntraced(function*({ directory, without }: Build) {
+const listFiles = Effect.fnUntraced(function*({ directory, without }: Build) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const names = (yield* fs.readDirectory(directory, { recursive: true })).toSorted()
@@ -45,22 +45,22 @@ const filesOf = Effect.fnUntraced(function*({ directory, without }: Build) {
 })
 
 /** Copies what the build is given, and names it. */
-const contextOf = Effect.fnUntraced(function*(build: Build) {
+const copyContext = Effect.fnUntraced(function*(build: Build) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const context = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-build-" })
   const parts: Array<string> = []
-  for (const name of yield* filesOf(build)) {
+  for (const name of yield* listFiles(build)) {
     const [from, to] = [paths.join(build.directory, name), paths.join(context, name)]
     const { mode, type } = yield* fs.stat(from)
     parts.push(`${name}\0${mode}`)
     if (type === "Directory") yield* fs.makeDirectory(to, { recursive: true })
     if (type !== "File") continue
     const bytes = yield* fs.readFile(from)
-    parts.push(Digest.hex(bytes, 64))
+    parts.push(Digest.toHex(bytes, 64))
     yield* fs.writeFile(to, bytes, { mode: mode & 0o777 })
   }
-  return { context, image: `hermes-task:${Digest.hex(parts.join("\0"), 24)}` }
+  return { context, image: `hermes-task:${Digest.toHex(parts.join("\0"), 24)}` }
 })
 
 /** Builds the image of a directory, unless the engine has it, and returns its name. */
@@ -68,35 +68,35 @@ export const build = Effect.fn("ImageBuild.build")(function*(binary: string | un
   const { directory, seconds } = given
   const { program } = yield* Container.findEngine(binary)
   return yield* Effect.gen(function*() {
-    const { context, image } = yield* contextOf(given)
-    if ((yield* Container.call(program, ["image", "inspect", "--format", "ok", image])).code === 0) return image
-    const { code, errors, output } = yield* Effect.timeoutOrElse(Container.call(program, ["build", "--tag", image, context]), {
+    const { context, image } = yield* copyContext(given)
+    if ((yield* Container.callEngine(program, ["image", "inspect", "--format", "ok", image])).code === 0) return image
+    const { code, errors, output } = yield* Effect.timeoutOrElse(Container.callEngine(program, ["build", "--tag", image, context]), {
       duration: Duration.seconds(seconds),
-      orElse: () => Effect.fail(refused(directory, `it took longer than ${seconds} s`))
+      orElse: () => Effect.fail(makeBuildError(directory, `it took longer than ${seconds} s`))
     })
     if (code === 0) return image
-    return yield* refused(directory, `\`${program} build\` ended with exit code ${code}\n${TextCut.tail(`${output}\n${errors}`.trim(), logChars)}`)
-  }).pipe(Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => Effect.fail(refused(directory, message))))
+    return yield* makeBuildError(directory, `\`${program} build\` ended with exit code ${code}\n${TextCut.takeTail(`${output}\n${errors}`.trim(), logChars)}`)
+  }).pipe(Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => Effect.fail(makeBuildError(directory, message))))
 })
 
 /** A directory of an image on this machine, for as long as the scope lives; empty where the image has none of that name. */
-export const contentsOf = Effect.fn("ImageBuild.contentsOf")(function*(
+export const extractContents = Effect.fn("ImageBuild.contentsOf")(function*(
   binary: string | undefined,
   image: string,
   path: string
 ): Effect.fn.Return<string, ConfigError, Needs | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
   const { program } = yield* Container.findEngine(binary)
-  const failed = (reason: string) => new ConfigError({ path: "image", message: `${path} of the image ${image} cannot be read: ${reason}` })
+  const makeReadError = (reason: string) => new ConfigError({ path: "image", message: `${path} of the image ${image} cannot be read: ${reason}` })
   return yield* Effect.gen(function*() {
     const to = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-image-" })
-    const made = yield* Container.call(program, ["create", "--pull", "never", image, "sh"])
-    if (made.code !== 0) return yield* failed(Container.lastLine(made.errors))
+    const made = yield* Container.callEngine(program, ["create", "--pull", "never", image, "sh"])
+    if (made.code !== 0) return yield* makeReadError(Container.takeLastLine(made.errors))
     const copied = yield* Effect.ensuring(
-      Container.call(program, ["cp", `${made.output}:${path === "/" ? "" : path}/.`, to]),
-      Effect.ignore(Container.call(program, ["rm", "--force", "--volumes", made.output]))
+      Container.callEngine(program, ["cp", `${made.output}:${path === "/" ? "" : path}/.`, to]),
+      Effect.ignore(Container.callEngine(program, ["rm", "--force", "--volumes", made.output]))
     )
-    if (copied.code !== 0 && !/could not find the file|no such file|could not be found/i.test(copied.errors)) return yield* failed(Container.lastLine(copied.errors))
+    if (copied.code !== 0 && !/could not find the file|no such file|could not be found/i.test(copied.errors)) return yield* makeReadError(Container.takeLastLine(copied.errors))
     return to
-  }).pipe(Effect.catchTag("PlatformError", ({ message }) => Effect.fail(failed(message))))
+  }).pipe(Effect.catchTag("PlatformError", ({ message }) => Effect.fail(makeReadError(message))))
 })

@@ -27,7 +27,7 @@ export interface FileState {
 }
 
 /** A file that is another one since. */
-export interface Changed {
+export interface ChangedFile {
   /** Absolute. */
   readonly path: string
   readonly before: FileState | undefined
@@ -38,8 +38,8 @@ export interface Changed {
 export type Listing = "changed" | "untracked" | "ignored"
 
 /** A place that a command names. */
-export interface Place {
-  /** As it is written: absolute, from the home directory (`~`) on, or from {@link Place.directory} on. */
+export interface NamedPlace {
+  /** As it is written: absolute, from the home directory (`~`) on, or from {@link NamedPlace.directory} on. */
   readonly path: string
   /** The directory that the command runs in, where its line says so. */
   readonly directory?: string | undefined
@@ -52,7 +52,7 @@ export interface Place {
 }
 
 /** Files at some places. */
-export interface Named {
+export interface NamedContents {
   /** By their absolute paths. */
   readonly files: ReadonlyMap<string, FileState>
   /** Parts that cannot be put back, each with its reason. */
@@ -95,19 +95,19 @@ const temporary = ["/tmp", "/var/tmp"]
 /** Names in a repository of git, one of each kind. */
 const gitNames = ["HEAD", "config", "index", "packed-refs", "description", "exclude", "main", "objects", "pack-0a.pack", "pack-0a.idx", "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"]
 
-const within = (path: string, root: string): boolean => path === root || path.startsWith(root === "/" ? root : `${root}/`)
+const isWithin = (path: string, root: string): boolean => path === root || path.startsWith(root === "/" ? root : `${root}/`)
 
 /** A size for people. */
-const sizeOf = (bytes: number): string => {
+const formatSize = (bytes: number): string => {
   const [unit, name] = bytes >= 1e9 ? [1e9, "GB"] : bytes >= 1e6 ? [1e6, "MB"] : [1e3, "KB"]
   return `${(bytes / unit).toFixed(bytes / unit < 10 ? 1 : 0)} ${name}`
 }
 
 /** A pattern without its classes, which match more that way. */
-const matches = (pattern: string, name: string): boolean => Glob.matches(pattern.replace(/\[[^\]]*\]?/g, "*"), name)
+const isMatching = (pattern: string, name: string): boolean => Glob.isMatch(pattern.replace(/\[[^\]]*\]?/g, "*"), name)
 
 /** The state of a file now. */
-const look = Effect.fnUntraced(function*(file: string): Effect.fn.Return<FileState | undefined, PlatformError, FileSystem.FileSystem> {
+const readState = Effect.fnUntraced(function*(file: string): Effect.fn.Return<FileState | undefined, PlatformError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.catchIf(fs.lstat(file), ({ reason: { _tag } }) => _tag === "NotFound" || _tag === "BadResource", () => Effect.undefined)
   if (info === undefined) return undefined
@@ -123,9 +123,9 @@ const look = Effect.fnUntraced(function*(file: string): Effect.fn.Return<FileSta
 
 /** Reads what stands at some places. */
 export const read = Effect.fnUntraced(function*(
-  places: ReadonlyArray<Place>,
+  places: ReadonlyArray<NamedPlace>,
   { counted, cwd, home, isHidden, isIgnored, listed, tree }: Surroundings
-): Effect.fn.Return<Named, never, FileSystem.FileSystem | Path.Path> {
+): Effect.fn.Return<NamedContents, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const files = new Map<string, FileState>()
@@ -133,18 +133,18 @@ export const read = Effect.fnUntraced(function*(
   const disposable = new Set<string>()
   let bytes = 0
 
-  const relative = (file: string): string => path.relative(tree, file)
+  const toRelative = (file: string): string => path.relative(tree, file)
   const withHome = (text: string): string => home === undefined ? text : text.replace(/^~(?=\/|$)/, home)
 
   /** Directories and files that a path means from a directory on, links on the way followed. */
-  const resolved = Effect.fnUntraced(function*(start: string, text: string, isPattern: boolean): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
+  const resolvePaths = Effect.fnUntraced(function*(start: string, text: string, isPattern: boolean): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
     let found: ReadonlyArray<string> = [yield* fs.realPath(start)]
     const parts = text.split("/").filter((part) => part !== "" && part !== ".")
     for (const [index, part] of parts.entries()) {
       const next: Array<string> = []
       for (const at of found) {
         const names = isPattern && /[*?[]/.test(part)
-          ? (yield* Effect.orElseSucceed(fs.readDirectory(at), () => [])).filter((name) => (!name.startsWith(".") || part.startsWith(".")) && matches(part, name))
+          ? (yield* Effect.orElseSucceed(fs.readDirectory(at), () => [])).filter((name) => (!name.startsWith(".") || part.startsWith(".")) && isMatching(part, name))
           : []
         for (const name of new Set([...names, part])) {
           const child = path.join(at, name)
@@ -160,72 +160,72 @@ export const read = Effect.fnUntraced(function*(
   })
 
   /** Files that a place means; where its line changes the directory, also what it would mean without that, as `cd` may fail. */
-  const meant = Effect.fnUntraced(function*({ directory, isPattern = false, path: given }: Place): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
+  const resolvePlace = Effect.fnUntraced(function*({ directory, isPattern = false, path: given }: NamedPlace): Effect.fn.Return<ReadonlyArray<string>, PlatformError> {
     const text = withHome(given)
-    if (text.startsWith("/")) return yield* resolved("/", text, isPattern)
-    if (directory === undefined) return yield* resolved(cwd, text, isPattern)
-    const found = yield* resolved(path.resolve(cwd, withHome(directory)), text, isPattern)
-    return [...new Set([...found, ...(yield* resolved(cwd, text, isPattern)).filter((file) => within(file, tree) && file !== tree)])]
+    if (text.startsWith("/")) return yield* resolvePaths("/", text, isPattern)
+    if (directory === undefined) return yield* resolvePaths(cwd, text, isPattern)
+    const found = yield* resolvePaths(path.resolve(cwd, withHome(directory)), text, isPattern)
+    return [...new Set([...found, ...(yield* resolvePaths(cwd, text, isPattern)).filter((file) => isWithin(file, tree) && file !== tree)])]
   })
 
   /** Keeps one file, or says why it cannot be. */
-  const keep = Effect.fnUntraced(function*(file: string, into: Map<string, FileState>, tally: { files: number; bytes: number }): Effect.fn.Return<void, PlatformError> {
+  const storeFile = Effect.fnUntraced(function*(file: string, into: Map<string, FileState>, tally: { files: number; bytes: number }): Effect.fn.Return<void, PlatformError> {
     const { size } = yield* fs.lstat(file)
     tally.files++
     tally.bytes += Number(size)
-    if (isHidden(relative(file))) return void gaps.add(`${relative(file)} (it may hold credentials)`)
+    if (isHidden(toRelative(file))) return void gaps.add(`${toRelative(file)} (it may hold credentials)`)
     if (files.size + into.size >= maxFiles || bytes + tally.bytes > maxBytes && Number(size) <= maxFileBytes) return
-    const state = yield* Effect.provideService(look(file), FileSystem.FileSystem, fs)
+    const state = yield* Effect.provideService(readState(file), FileSystem.FileSystem, fs)
     if (state === undefined) return
-    if (state.content === undefined) gaps.add(`${relative(file)} (${state.size > maxFileBytes ? sizeOf(state.size) : "it is no regular file"})`)
+    if (state.content === undefined) gaps.add(`${toRelative(file)} (${state.size > maxFileBytes ? formatSize(state.size) : "it is no regular file"})`)
     else into.set(file, state)
   })
 
   /** Keeps all below a path; what is made again by a tool waits, where `later` is given. */
-  const walk = (file: string, name: string | undefined, into: Map<string, FileState>, tally: { files: number; bytes: number }, later: Set<string> | undefined): Effect.Effect<void, PlatformError> =>
+  const storeTree = (file: string, name: string | undefined, into: Map<string, FileState>, tally: { files: number; bytes: number }, later: Set<string> | undefined): Effect.Effect<void, PlatformError> =>
     Effect.gen(function*() {
       if (tally.files > counted) return
       const own = path.basename(file)
       const info = yield* fs.lstat(file)
-      const isMeant = name === undefined || matches(name, own)
-      if (info.type !== "Directory") return isMeant ? yield* keep(file, into, tally) : undefined
+      const isMeant = name === undefined || isMatching(name, own)
+      if (info.type !== "Directory") return isMeant ? yield* storeFile(file, into, tally) : undefined
       if (own === ".git") {
-        if (isMeant || name !== undefined && gitNames.some((each) => matches(name, each))) gaps.add(`${relative(file)} (a repository of git)`)
+        if (isMeant || name !== undefined && gitNames.some((each) => isMatching(name, each))) gaps.add(`${toRelative(file)} (a repository of git)`)
         return
       }
-      if (later !== undefined && (fetched.has(own) || built.has(own) && (yield* isIgnored(relative(file))))) return void (isMeant && later.add(file))
+      if (later !== undefined && (fetched.has(own) || built.has(own) && (yield* isIgnored(toRelative(file))))) return void (isMeant && later.add(file))
       const names = yield* fs.readDirectory(file)
-      if (names.length === 0 && isMeant) return yield* keep(file, into, tally)
-      for (const each of names) yield* walk(path.join(file, each), isMeant ? undefined : name, into, tally, later)
+      if (names.length === 0 && isMeant) return yield* storeFile(file, into, tally)
+      for (const each of names) yield* storeTree(path.join(file, each), isMeant ? undefined : name, into, tally, later)
     })
 
-  const place = Effect.fnUntraced(function*(given: Place): Effect.fn.Return<void, PlatformError> {
+  const storePlace = Effect.fnUntraced(function*(given: NamedPlace): Effect.fn.Return<void, PlatformError> {
     const { listing } = given
     // Changes are lost in all of a repository.
     // Another home, or one that is not known.
     if ([given.path, given.directory ?? ""].some((text) => withHome(text).startsWith("~"))) return void gaps.add(`${given.path} (outside of the working tree)`)
-    const starts = listing === "changed" ? [tree] : yield* meant(given)
-    const ofGit = (start: string) => listing === undefined ? Effect.succeed([start]) : Effect.map(listed(listing, start), (names) => {
+    const starts = listing === "changed" ? [tree] : yield* resolvePlace(given)
+    const listGitPlaces = (start: string) => listing === undefined ? Effect.succeed([start]) : Effect.map(listed(listing, start), (names) => {
       if (names === undefined) gaps.add("files that git does not list")
       return (names ?? []).map((name) => path.join(tree, name))
     })
-    const roots = (yield* Effect.forEach(starts, (start) => listing === undefined || within(start, tree) ? ofGit(start) : Effect.succeed([start]))).flat()
+    const roots = (yield* Effect.forEach(starts, (start) => listing === undefined || isWithin(start, tree) ? listGitPlaces(start) : Effect.succeed([start]))).flat()
     for (const root of roots) {
       const isNested = listing !== undefined && (yield* Effect.orElseSucceed(fs.exists(path.join(root, ".git")), () => false))
       // git leaves them alone.
       if (isNested || !(yield* Effect.orElseSucceed(Effect.as(fs.lstat(root), true), () => false))) continue
-      const part = relative(root)
-      if (!within(root, tree)) {
-        if (within(tree, root)) gaps.add("all of the working tree")
-        else if (!temporary.some((each) => within(root, each))) gaps.add(`${root} (outside of the working tree)`)
+      const part = toRelative(root)
+      if (!isWithin(root, tree)) {
+        if (isWithin(tree, root)) gaps.add("all of the working tree")
+        else if (!temporary.some((each) => isWithin(root, each))) gaps.add(`${root} (outside of the working tree)`)
       } else if (root === tree && given.name === undefined) gaps.add("all of the working tree")
       else if (part.split(path.sep).includes(".git")) gaps.add(`${part} (a repository of git)`)
       else {
         const tally = { files: 0, bytes: 0 }
         const kept = new Map<string, FileState>()
-        yield* walk(root, given.name, kept, tally, disposable)
+        yield* storeTree(root, given.name, kept, tally, disposable)
         const isWhole = files.size + tally.files <= maxFiles && bytes + tally.bytes <= maxBytes
-        if (!isWhole) gaps.add(`${part === "" ? "the working tree" : part} (${tally.files > counted ? `more than ${counted}` : tally.files} files, ${sizeOf(tally.bytes)})`)
+        if (!isWhole) gaps.add(`${part === "" ? "the working tree" : part} (${tally.files > counted ? `more than ${counted}` : tally.files} files, ${formatSize(tally.bytes)})`)
         else bytes += tally.bytes
         for (const [file, state] of kept) files.set(file, state)
       }
@@ -233,16 +233,16 @@ export const read = Effect.fnUntraced(function*(
   })
 
   for (const each of places) {
-    yield* Effect.catch(place(each), ({ reason }) => Effect.sync(() => void gaps.add(`${each.path} (${reason.description ?? reason._tag})`)))
+    yield* Effect.catch(storePlace(each), ({ reason }) => Effect.sync(() => void gaps.add(`${each.path} (${reason.description ?? reason._tag})`)))
   }
   const rebuilt: Array<string> = []
   for (const root of disposable) {
     const tally = { files: 0, bytes: 0 }
     const kept = new Map<string, FileState>()
     const before = gaps.size
-    yield* Effect.ignore(walk(root, undefined, kept, tally, undefined))
+    yield* Effect.ignore(storeTree(root, undefined, kept, tally, undefined))
     if (gaps.size > before || files.size + tally.files > maxFiles || bytes + tally.bytes > maxBytes) {
-      rebuilt.push(relative(root))
+      rebuilt.push(toRelative(root))
       for (const gap of Array.from(gaps).slice(before)) gaps.delete(gap)
       continue
     }
@@ -257,10 +257,10 @@ const isSame = (one: FileState, other: FileState | undefined): boolean =>
   (one.content === other.content || one.content !== undefined && other.content !== undefined && one.content.every((byte, index) => byte === other.content?.[index]))
 
 /** Those of some files that are other ones now. */
-export const since = Effect.fnUntraced(function*(files: Named["files"]): Effect.fn.Return<ReadonlyArray<Changed>, never, FileSystem.FileSystem> {
-  const changes: Array<Changed> = []
+export const findChanges = Effect.fnUntraced(function*(files: NamedContents["files"]): Effect.fn.Return<ReadonlyArray<ChangedFile>, never, FileSystem.FileSystem> {
+  const changes: Array<ChangedFile> = []
   for (const [path, before] of files) {
-    const after = yield* Effect.orElseSucceed(look(path), () => before)
+    const after = yield* Effect.orElseSucceed(readState(path), () => before)
     if (!isSame(before, after)) changes.push({ path, before, after })
   }
   return changes

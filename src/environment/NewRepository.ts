@@ -25,7 +25,7 @@ const lines =
   /^\s*(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|objectformat|refstorage|name|email|defaultbranch|fetch|merge|remote|rebase|url)\s*=\s*(?:(?!::)[^\\"#;\n])*$/i
 
 /** The lines of a configuration that name no program. */
-export const keptSettings = (config: string): string => {
+export const filterSettings = (config: string): string => {
   let isKept = false
   return config.split("\n").filter((line) => {
     if (/^\s*\[/.test(line)) isKept = sections.test(line)
@@ -39,33 +39,33 @@ const elsewhere = new Set(["config", "config.worktree", "commondir", "gitdir", "
 const isKept = (name: string): boolean => !elsewhere.has(name) && (!name.startsWith("hooks/") || /^hooks\/[\w-]+\.sample$/.test(name))
 
 /** Copies plain files and directories; no link is followed. */
-const copied = (fs: FileSystem.FileSystem, path: Path.Path, from: string, to: string) => {
-  const walk = (name: string): Effect.Effect<void, PlatformError> => Effect.gen(function*() {
+const copyRepository = (fs: FileSystem.FileSystem, path: Path.Path, from: string, to: string) => {
+  const copyEntry = (name: string): Effect.Effect<void, PlatformError> => Effect.gen(function*() {
     const [source, target] = [path.join(from, name), path.join(to, name)]
     const { type } = yield* fs.lstat(source)
     if (type === "File") return yield* fs.copyFile(source, target)
     if (type !== "Directory") return
     if (name !== "") yield* fs.makeDirectory(target)
     const inside = (yield* fs.readDirectory(source)).map((entry) => path.join(name, entry)).filter(isKept)
-    yield* Effect.forEach(inside, walk, { concurrency: 8, discard: true })
+    yield* Effect.forEach(inside, copyEntry, { concurrency: 8, discard: true })
   })
-  return walk("")
+  return copyEntry("")
 }
 
 /** Puts a repository that a command made into its place, unless another is there. */
-const settled = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: Path.Path, made: string, place: string) {
+const placeRepository = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: Path.Path, made: string, place: string) {
   const parts = yield* Effect.forEach(["HEAD", "config", "objects"], (name) => Effect.map(Effect.option(fs.lstat(path.join(made, name))), (found) => found._tag === "Some" ? found.value.type : "none"))
   if (parts.join() !== "File,File,Directory" || (yield* fs.readDirectory(place)).length > 0) return
-  yield* copied(fs, path, made, place)
+  yield* copyRepository(fs, path, made, place)
   // Last: a directory without one is no repository.
-  yield* fs.writeFileString(path.join(place, "config"), keptSettings(yield* fs.readFileString(path.join(made, "config"))))
+  yield* fs.writeFileString(path.join(place, "config"), filterSettings(yield* fs.readFileString(path.join(made, "config"))))
 })
 
 /**
  * The rules for one command, in whose scope it runs: an empty `.git` that cannot be written is one of its own. `forget` is run when a
  * repository was made.
  */
-export const inPlace = Effect.fnUntraced(function*(
+export const prepareRules = Effect.fnUntraced(function*(
   fs: FileSystem.FileSystem,
   path: Path.Path,
   rules: ReadonlyArray<Rule>,
@@ -74,7 +74,7 @@ export const inPlace = Effect.fnUntraced(function*(
   const place = rules.find(({ allows, isAbsent, isFile, path: at, source }) => allows === "read" && isAbsent !== true && isFile !== true && source === undefined && path.basename(at) === ".git")
   if (place === undefined || (yield* fs.readDirectory(place.path)).length > 0) return rules
   const made = yield* fs.makeTempDirectoryScoped({ directory: base, prefix: "git-" })
-  yield* Effect.addFinalizer(() => settled(fs, path, made, place.path).pipe(
+  yield* Effect.addFinalizer(() => placeRepository(fs, path, made, place.path).pipe(
     Effect.andThen(forget),
     Effect.catch(({ message }) => Effect.logWarning(`the repository that a command made in ${path.dirname(place.path)} was not kept whole: ${message}`))
   ))

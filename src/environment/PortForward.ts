@@ -25,30 +25,30 @@ export interface Address {
   readonly port: number
 }
 
-const refused = (port: number, description: string): PlatformError =>
+const makePortError = (port: number, description: string): PlatformError =>
   systemError({ _tag: "BadResource", module: "Socket", method: "forward", pathOrDescriptor: String(port), description })
 
 /** Fails for a number that is no port. */
-export const admit = (port: number): Effect.Effect<void, PlatformError> =>
-  Number.isInteger(port) && port > 0 && port < 65_536 ? Effect.void : Effect.fail(refused(port, "a port is a number from 1 to 65535"))
+export const checkPort = (port: number): Effect.Effect<void, PlatformError> =>
+  Number.isInteger(port) && port > 0 && port < 65_536 ? Effect.void : Effect.fail(makePortError(port, "a port is a number from 1 to 65535"))
 
 /** A port of an environment that has the network of this machine. */
-export const direct = (port: number): Effect.Effect<Address, PlatformError> => Effect.as(admit(port), { host: "localhost", port })
+export const toLocalAddress = (port: number): Effect.Effect<Address, PlatformError> => Effect.as(checkPort(port), { host: "localhost", port })
 
 /** Carries connections by processes whose standard streams are those of a connection inside. */
-export const carried = (
+export const carryConnections = (
   port: number,
   bridge: Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope>
 ): Effect.Effect<Address, PlatformError, Scope.Scope> =>
   Effect.gen(function*() {
-    yield* admit(port)
-    const serve = ({ input, output }: LoopbackPort.Connection) =>
+    yield* checkPort(port)
+    const serveConnection = ({ input, output }: LoopbackPort.Connection) =>
       Effect.scoped(Effect.gen(function*() {
         const handle = yield* bridge
         yield* Effect.forkScoped(Effect.ignore(Stream.run(input, handle.stdin)))
         yield* Stream.run(handle.stdout, output)
       })).pipe(Effect.catch((error) => Effect.logDebug("a connection to a port of the environment ended", error)))
-    const own = yield* Effect.mapError(LoopbackPort.listen(port, serve), (message) => refused(port, message))
+    const own = yield* Effect.mapError(LoopbackPort.listen(port, serveConnection), (message) => makePortError(port, message))
     return { host: "127.0.0.1", port: own }
   })
 

@@ -20,7 +20,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import { quoted } from "./RemoteShell.ts"
+import { quoteWord } from "./RemoteShell.ts"
 
 /** Size in characters. */
 interface Size {
@@ -48,21 +48,21 @@ const python = [
 const commands: Readonly<Record<Maker, string>> = {
   "util-linux": "script -qec \"$0\" /dev/null",
   bsd: "script -q /dev/null /bin/sh -c \"$0\"",
-  python3: `python3 -c ${quoted(python)} /bin/sh -c "$0"`
+  python3: `python3 -c ${quoteWord(python)} /bin/sh -c "$0"`
 }
 
 /** `script` runs its command by the user's shell, which may be one of another language. */
 const plainShell = "export HERMES_USER_SHELL=\"${SHELL-}\" SHELL=/bin/sh"
 
 /** Arguments of `/bin/sh` that run a command line by a shell (an absolute path) on a terminal. Pure. */
-export const shellArguments = (maker: Maker, shell: string, command: string, { columns, rows }: Size = defaultSize): ReadonlyArray<string> => [
+export const buildShellArguments = (maker: Maker, shell: string, command: string, { columns, rows }: Size = defaultSize): ReadonlyArray<string> => [
   "-c",
   `${plainShell}; exec ${commands[maker]} 2>&1`,
   [
     `stty rows ${rows} cols ${columns} -onlcr`,
     "SHELL=$HERMES_USER_SHELL; [ -n \"$SHELL\" ] || unset SHELL; unset HERMES_USER_SHELL LINES COLUMNS",
     "export TERM=\"${TERM:-xterm}\"",
-    `exec ${quoted(shell)} -c ${quoted(command)}`
+    `exec ${quoteWord(shell)} -c ${quoteWord(command)}`
   ].join("\n")
 ]
 
@@ -79,7 +79,7 @@ const triedWithin = "20 seconds"
  * Finds the program that makes terminals in the environment of the spawner; undefined where there is none. `options` are those of the
  * command that it is for: directory and variables.
  */
-export const find = (
+export const findMaker = (
   { cwd, env }: Pick<ChildProcess.CommandOptions, "cwd" | "env">
 ): Effect.Effect<Maker | undefined, never, ChildProcessSpawner> =>
   Effect.gen(function*() {

@@ -47,11 +47,11 @@ const ordinary = /^(?:LANG|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|TRAC
 const ofMachine = /^(?:PATH|HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|HOSTNAME|SSH_[A-Z_]+|XDG_[A-Z_]+|DISPLAY|DBUS_[A-Z_]+|DOCKER_[A-Z_]+)$/
 
 /** Error of a machine. */
-export const unreachable = (description: string): PlatformError =>
+export const makeUnreachableError = (description: string): PlatformError =>
   systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", description })
 
 /** Stream of a process that the next one of a pipeline reads. */
-const source = (handle: ChildProcessHandle, from: ChildProcess.PipeFromOption | undefined): Stream.Stream<Uint8Array, PlatformError> =>
+const selectOutput = (handle: ChildProcessHandle, from: ChildProcess.PipeFromOption | undefined): Stream.Stream<Uint8Array, PlatformError> =>
   from === "stderr" ? handle.stderr : from === "all" ? handle.all : handle.stdout
 
 /** An environment on machines; they are gone with the scope. */
@@ -62,7 +62,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   /** Machines that were started, and how the last one of a name ended. */
   const known = new Map<string, "idle" | "lost">()
 
-  const tell = (notice: string) =>
+  const reportNotice = (notice: string) =>
     Effect.suspend(() => {
       notices.push(notice)
       return Effect.logWarning(notice)
@@ -75,7 +75,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
         const before = known.get(key)
         known.set(key, "idle")
         const notice = before === undefined ? undefined : options.notices.again(before)
-        if (notice !== undefined) yield* tell(notice)
+        if (notice !== undefined) yield* reportNotice(notice)
         return machine
       }),
     idleTimeToLive: options.lifetime
@@ -92,26 +92,26 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     return yield* get
   })
 
-  const admits = (name: string, value: string): boolean => {
+  const isAdmitted = (name: string, value: string): boolean => {
     if (options.admitted.includes(name) || ordinary.test(name)) return true
     return !ofMachine.test(name) && variables()[name] !== value
   }
-  const admitted = ({ env = {} }: ChildProcess.CommandOptions): ChildProcess.CommandOptions["env"] => ({
+  const filterVariables = ({ env = {} }: ChildProcess.CommandOptions): ChildProcess.CommandOptions["env"] => ({
     ...options.variables,
-    ...Object.fromEntries(Object.entries(env).filter(([name, value]) => value !== undefined && admits(name, Redacted.isRedacted(value) ? Redacted.value(value) : value)))
+    ...Object.fromEntries(Object.entries(env).filter(([name, value]) => value !== undefined && isAdmitted(name, Redacted.isRedacted(value) ? Redacted.value(value) : value)))
   })
 
-  const start = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand, input: Stream.Stream<Uint8Array, PlatformError> | undefined) {
+  const startCommand = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand, input: Stream.Stream<Uint8Array, PlatformError> | undefined) {
     const settled = ChildProcess.make(command.command, command.args, {
       ...command.options,
-      env: admitted(command.options),
+      env: filterVariables(command.options),
       ...input === undefined ? {} : { stdin: input }
     })
     return yield* spawn({
       outer,
       machine: yield* machine,
-      refused: (errors) => unreachable(options.refused(errors)),
-      onLost: tell(options.notices.lost)
+      refused: (errors) => makeUnreachableError(options.refused(errors)),
+      onLost: reportNotice(options.notices.lost)
     }, settled)
   })
 
@@ -119,9 +119,9 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     command: ChildProcess.Command,
     input?: Stream.Stream<Uint8Array, PlatformError>
   ): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
-    command._tag === "StandardCommand" ? start(command, input) : Effect.gen(function*() {
+    command._tag === "StandardCommand" ? startCommand(command, input) : Effect.gen(function*() {
       const left = yield* startAny(command.left, input)
-      const right = yield* startAny(command.right, source(left, command.options.from))
+      const right = yield* startAny(command.right, selectOutput(left, command.options.from))
       return makeHandle({
         ...right,
         stdin: left.stdin,
@@ -130,10 +130,10 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     })
 
   const spawner = makeSpawner((command) => startAny(command))
-  const gone = ({ errors }: ShellEnded): PlatformError => unreachable(options.refused(errors))
-  const files = RemoteFiles.make((script) => Effect.scoped(Effect.flatMap(machine, ({ shell }) => Effect.mapError(shell.run(script), gone))), spawner)
+  const toUnreachableError = ({ errors }: ShellEnded): PlatformError => makeUnreachableError(options.refused(errors))
+  const files = RemoteFiles.make((script) => Effect.scoped(Effect.flatMap(machine, ({ shell }) => Effect.mapError(shell.run(script), toUnreachableError))), spawner)
 
-  const connected = (port: number): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
+  const connectPort = (port: number): Effect.Effect<ChildProcessHandle, PlatformError, Scope.Scope> =>
     Effect.flatMap(machine, ({ tunnel }) =>
       tunnel === undefined
         ? spawner.spawn(ChildProcess.make("/bin/sh", ["-c", PortForward.carrierScript, "hermes", String(port)]))
@@ -153,7 +153,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
       // The command that needs it fails with the reason.
       Effect.orElseSucceed(() => undefined)
     ),
-    forward: (port: number) => PortForward.carried(port, connected(port)),
+    forward: (port: number) => PortForward.carryConnections(port, connectPort(port)),
     trees: { place: "elsewhere" as const, spawner, files },
     node: "node",
     processes: "elsewhere" as const,

@@ -30,7 +30,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, type ChildProcessSpawner, ExitCode, makeHandle, ProcessId } from "effect/process/ChildProcessSpawner"
 import * as Ids from "../domain/Ids.ts"
-import { type Client, commandMark, indexOf, joined, quoted, readErrors, type RemoteShell } from "./RemoteShell.ts"
+import { type Client, commandMark, findBytes, joinBytes, quoteWord, readErrors, type RemoteShell } from "./RemoteShell.ts"
 
 /** A machine that runs. */
 export interface Machine {
@@ -59,7 +59,7 @@ const startsWithin = "1 minute"
 /** Time for a client to end after its command has. */
 const clientEndsWithin = "5 seconds"
 
-const failure = (tag: SystemErrorTag, { command }: ChildProcess.StandardCommand, description: string): PlatformError =>
+const makeFailure = (tag: SystemErrorTag, { command }: ChildProcess.StandardCommand, description: string): PlatformError =>
   systemError({ _tag: tag, module: "ChildProcess", method: "spawn", pathOrDescriptor: command, description })
 
 /** Reads the script to evaluate from standard input, up to the line `$1`, and evaluates it. */
@@ -72,47 +72,47 @@ const boot = [
 /** Sets `g` to the process group of the shell. */
 const readGroup = `g=$$; if read -r l </proc/$$/stat; then l=\${l##*) }; set -- $l; g=$3; else g=$(ps -o pgid= -p $$ | tr -d " "); fi 2>/dev/null`
 
-const words = ({ args, command, options }: ChildProcess.StandardCommand): ReadonlyArray<string> => {
+const toWords = ({ args, command, options }: ChildProcess.StandardCommand): ReadonlyArray<string> => {
   const plain = [command, ...args.map((word) => Redacted.isRedacted(word) ? Redacted.value(word) : word)]
   return options.shell === undefined || options.shell === false ? plain : ["/bin/sh", "-c", plain.join(" ")]
 }
 
-const descriptors = (options: ChildProcess.CommandOptions) =>
+const listDescriptors = (options: ChildProcess.CommandOptions) =>
   Object.entries(options.additionalFds ?? {}).map(([name, config]) => ({ fd: Number(name.slice(2)), config }))
 
 /** Script that runs a command and says how it goes on. */
-const script = (command: ChildProcess.StandardCommand, mark: string, readsInput: boolean): string => {
-  const say = (text: string) => `printf '\\001%s ${text}\\n' ${mark}`
+const buildScript = (command: ChildProcess.StandardCommand, mark: string, readsInput: boolean): string => {
+  const buildReportLine = (text: string) => `printf '\\001%s ${text}\\n' ${mark}`
   const { cwd, env = {} } = command.options
-  const list = words(command)
-  const fds = descriptors(command.options)
+  const list = toWords(command)
+  const fds = listDescriptors(command.options)
   const variables = Object.entries(env).flatMap(([name, value]) =>
-    value === undefined || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? [] : [`export ${name}=${quoted(Redacted.isRedacted(value) ? Redacted.value(value) : value)}`]
+    value === undefined || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? [] : [`export ${name}=${quoteWord(Redacted.isRedacted(value) ? Redacted.value(value) : value)}`]
   )
   return [
     ...variables,
     `export ${commandMark}=${mark}`,
-    ...cwd === undefined ? [] : [`cd ${quoted(cwd)} 2>/dev/null || { ${say("directory")}; exit 0; }`],
-    `command -v ${quoted(list[0] ?? "")} >/dev/null 2>&1 || { ${say("program")}; exit 0; }`,
+    ...cwd === undefined ? [] : [`cd ${quoteWord(cwd)} 2>/dev/null || { ${buildReportLine("directory")}; exit 0; }`],
+    `command -v ${quoteWord(list[0] ?? "")} >/dev/null 2>&1 || { ${buildReportLine("program")}; exit 0; }`,
     ...fds.length === 0 ? ["d="] : [`d=$(mktemp -d) && mkfifo ${fds.map(({ fd }) => `"$d/${fd}"`).join(" ")} || exit 1`],
     readGroup,
     // Deferred while the command runs, and not passed on to it: the shell outlives it and says its exit code.
     "trap : HUP INT TERM",
-    `${say("started %s %s %s")} $$ "$g" "$d"`,
+    `${buildReportLine("started %s %s %s")} $$ "$g" "$d"`,
     [
-      ...list.map(quoted),
+      ...list.map(quoteWord),
       ...readsInput ? [] : ["</dev/null"],
       ...fds.map(({ config, fd }) => `${fd}${config.type === "input" ? "<" : ">"}"$d/${fd}"`)
     ].join(" "),
     "c=$?",
     `[ -z "$d" ] || rm -rf "$d"`,
-    `${say("ended %s")} $c`,
+    `${buildReportLine("ended %s")} $c`,
     "exit $c"
   ].join("\n")
 }
 
 /** Kills a process group, and everything that has a mark, also what had left its group. */
-const sweep = (group: string, mark: string): string => `
+const buildSweepScript = (group: string, mark: string): string => `
 kill -KILL -${group} 2>/dev/null
 for round in 1 2 3 4 5; do
   if command -v grep >/dev/null; then found=$(grep -lsF ${commandMark}=${mark} /proc/[0-9]*/environ)
@@ -127,7 +127,7 @@ type Report =
   | { readonly _tag: "Missing"; readonly what: "directory" | "program" }
   | { readonly _tag: "Ended"; readonly code: number }
 
-const reportOf = (line: string): Report => {
+const parseReport = (line: string): Report => {
   const [kind, ...rest] = line.split(" ")
   switch (kind) {
     case "started":
@@ -140,15 +140,15 @@ const reportOf = (line: string): Report => {
 }
 
 /** Takes the reports out of a standard output. What stands before the first one is a greeting of the machine. Pure but for its state. */
-const reader = (mark: string): (bytes: Uint8Array) => ReadonlyArray<Uint8Array | Report> => {
+const makeReader = (mark: string): (bytes: Uint8Array) => ReadonlyArray<Uint8Array | Report> => {
   const begin = encoder.encode(`\u0001${mark} `)
   let rest: Uint8Array = new Uint8Array(0)
   let isGreeting = true
   return (bytes) => {
     const out: Array<Uint8Array | Report> = []
-    rest = joined([rest, bytes])
+    rest = joinBytes([rest, bytes])
     for (;;) {
-      const at = indexOf(rest, begin, 0)
+      const at = findBytes(rest, begin, 0)
       const end = at === -1 ? -1 : rest.indexOf(0x0a, at)
       if (end === -1) {
         // The beginning of a report may be the end of what is there.
@@ -159,7 +159,7 @@ const reader = (mark: string): (bytes: Uint8Array) => ReadonlyArray<Uint8Array |
         return out
       }
       if (!isGreeting && at > 0) out.push(rest.slice(0, at))
-      out.push(reportOf(decoder.decode(rest.subarray(at + begin.length, end))))
+      out.push(parseReport(decoder.decode(rest.subarray(at + begin.length, end))))
       isGreeting = false
       rest = rest.slice(end + 1)
     }
@@ -193,9 +193,9 @@ export const spawn = Effect.fnUntraced(function*(
   command: ChildProcess.StandardCommand
 ): Effect.fn.Return<ChildProcessHandle, PlatformError, Scope.Scope> {
   const { options } = command
-  const mark = shell.mark + (yield* Ids.hex(16))
+  const mark = shell.mark + (yield* Ids.makeHex(16))
   const input = yield* makeInput(options.stdin)
-  const header = encoder.encode(`${script(command, mark, input.reads)}\n${mark}\n`)
+  const header = encoder.encode(`${buildScript(command, mark, input.reads)}\n${mark}\n`)
   const started = yield* Deferred.make<Extract<Report, { _tag: "Started" }>, PlatformError>()
   const ended = yield* Deferred.make<ExitCode, PlatformError>()
   const stdout = yield* Queue.bounded<Uint8Array, Cause.Done>(16)
@@ -216,12 +216,12 @@ export const spawn = Effect.fnUntraced(function*(
       case "Started":
         return Deferred.succeed(started, report)
       case "Missing":
-        return Deferred.fail(started, failure("NotFound", command, report.what === "program" ? `${command.command} is not installed there` : `there is no directory ${options.cwd}`))
+        return Deferred.fail(started, makeFailure("NotFound", command, report.what === "program" ? `${command.command} is not installed there` : `there is no directory ${options.cwd}`))
       case "Ended":
         return Deferred.succeed(ended, ExitCode(report.code))
     }
   }
-  const read = reader(mark)
+  const read = makeReader(mark)
   const piped = isPiped(options.stdout)
   yield* Stream.runForEach(handle.stdout, (bytes) =>
     Effect.forEach(read(bytes), (part) => part instanceof Uint8Array ? piped ? Queue.offer(stdout, part) : Effect.void : onReport(part), { discard: true })).pipe(
@@ -242,10 +242,10 @@ export const spawn = Effect.fnUntraced(function*(
     )
 
   const { group, pid, pipes } = yield* Deferred.await(started).pipe(
-    Effect.timeoutOrElse({ duration: startsWithin, orElse: () => Effect.fail(failure("TimedOut", command, `the command was not started within ${startsWithin}`)) })
+    Effect.timeoutOrElse({ duration: startsWithin, orElse: () => Effect.fail(makeFailure("TimedOut", command, `the command was not started within ${startsWithin}`)) })
   )
   // A machine that is gone has nothing left to kill.
-  const end = Effect.ignore(shell.run(sweep(group, mark)))
+  const end = Effect.ignore(shell.run(buildSweepScript(group, mark)))
   yield* Effect.addFinalizer(() =>
     end.pipe(Effect.andThen(Effect.timeoutOption(Effect.ignore(handle.exitCode), clientEndsWithin)))
   )
@@ -259,11 +259,11 @@ export const spawn = Effect.fnUntraced(function*(
     yield* wait
   })
 
-  const pipeClient = (direction: "<" | ">", fd: number) => client(`exec cat ${direction}"$1"`, [`${pipes}/${fd}`])
+  const makePipeClient = (direction: "<" | ">", fd: number) => client(`exec cat ${direction}"$1"`, [`${pipes}/${fd}`])
   const outputs = new Map<number, Stream.Stream<Uint8Array, PlatformError>>()
   const inputs = new Map<number, Sink.Sink<void, Uint8Array, never, PlatformError>>()
-  for (const { config, fd } of descriptors(options)) {
-    const through = pipeClient(config.type === "input" ? ">" : "<", fd)
+  for (const { config, fd } of listDescriptors(options)) {
+    const through = makePipeClient(config.type === "input" ? ">" : "<", fd)
     const stream = config.type === "input" ? config.stream : undefined
     const other = yield* outer.spawn(ChildProcess.make(through.command, through.args, { ...through.options, ...stream === undefined ? {} : { stdin: stream }, killSignal: "SIGKILL" }))
     if (config.type === "input") inputs.set(fd, other.stdin)

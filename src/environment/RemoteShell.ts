@@ -56,7 +56,7 @@ export interface RemoteShell {
 }
 
 /** A text as one word of a shell. */
-export const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+export const quoteWord = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
 /** Variable that marks what a command starts. It begins with the mark of the shell of its machine. */
 export const commandMark = "HERMES_COMMAND_ID"
@@ -78,7 +78,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 /** Position of a sequence of bytes that begins with an unusual one; -1 without it. */
-export const indexOf = (bytes: Uint8Array, sought: Uint8Array, from: number): number => {
+export const findBytes = (bytes: Uint8Array, sought: Uint8Array, from: number): number => {
   const [first = 0] = sought
   for (let at = bytes.indexOf(first, from); at !== -1; at = bytes.indexOf(first, at + 1)) {
     if (sought.every((byte, index) => bytes[at + index] === byte)) return at
@@ -87,7 +87,7 @@ export const indexOf = (bytes: Uint8Array, sought: Uint8Array, from: number): nu
 }
 
 /** Joins pieces of bytes. */
-export const joined = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
+export const joinBytes = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
   const [only] = pieces
   if (only !== undefined && pieces.length === 1) return only
   const bytes = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0))
@@ -114,7 +114,7 @@ export const readErrors = Effect.fnUntraced(function*(
 ): Effect.fn.Return<ClientErrors, never, Scope.Scope> {
   let kept = new Uint8Array(0)
   const reader = yield* Stream.runForEach(stderr, (bytes) => {
-    kept = joined([kept, bytes]).slice(-maxErrorBytes)
+    kept = joinBytes([kept, bytes]).slice(-maxErrorBytes)
     return onBytes(bytes)
     // The pipe broke: what was said until then is what there is.
   }).pipe(Effect.ignore, Effect.forkScoped)
@@ -124,7 +124,7 @@ export const readErrors = Effect.fnUntraced(function*(
 })
 
 /** Cuts a stream of bytes into answers. Pure but for the buffer that it keeps. */
-const answers = (mark: string): (bytes: Uint8Array) => ReadonlyArray<Answer> => {
+const makeAnswerReader = (mark: string): (bytes: Uint8Array) => ReadonlyArray<Answer> => {
   const begin = encoder.encode(`\u0001${mark} `)
   const end = encoder.encode(`\u0001${mark}.\n`)
   let pieces: Array<Uint8Array> = []
@@ -135,9 +135,9 @@ const answers = (mark: string): (bytes: Uint8Array) => ReadonlyArray<Answer> => 
     const found: Array<Answer> = []
     // Joined only where an answer may end, so that a long one is not copied for each of its pieces.
     if (bytes.at(-1) !== 0x0a) return found
-    let rest = joined(pieces)
-    for (let last = indexOf(rest, end, 0); last !== -1; last = indexOf(rest, end, 0)) {
-      const first = indexOf(rest, begin, 0)
+    let rest = joinBytes(pieces)
+    for (let last = findBytes(rest, end, 0); last !== -1; last = findBytes(rest, end, 0)) {
+      const first = findBytes(rest, begin, 0)
       const [code = "", ...errors] = decoder.decode(rest.subarray(first + begin.length, last)).split(" ")
       found.push({ output: rest.slice(0, Math.max(0, first)), code: Number(code), errors: errors.join(" ").trim() })
       rest = rest.slice(last + end.length)
@@ -153,7 +153,7 @@ export const open = Effect.fnUntraced(function*(
   spawner: ChildProcessSpawner["Service"],
   client: Client
 ): Effect.fn.Return<RemoteShell, ShellEnded, Scope.Scope> {
-  const mark = yield* Ids.hex(32)
+  const mark = yield* Ids.makeHex(32)
   const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
   const end = yield* Deferred.make<ShellEnded>()
   const waiting: Array<Deferred.Deferred<Answer, ShellEnded>> = []
@@ -169,7 +169,7 @@ export const open = Effect.fnUntraced(function*(
   yield* Effect.addFinalizer(() => Queue.end(input))
   const errors = yield* readErrors(handle.stderr, () => Effect.void)
 
-  const next = answers(mark)
+  const next = makeAnswerReader(mark)
   yield* Stream.runForEach(handle.stdout, (bytes) =>
     Effect.forEach(next(bytes), (answer) => {
       const first = waiting.shift()
@@ -188,7 +188,7 @@ export const open = Effect.fnUntraced(function*(
     )
 
   /** Answers come in the order of the scripts. */
-  const send = (text: string) =>
+  const sendScript = (text: string) =>
     Effect.suspend(() => {
       if (!isOpen) return Effect.flatMap(Deferred.await(end), Effect.fail)
       const answer = Deferred.makeUnsafe<Answer, ShellEnded>()
@@ -197,6 +197,6 @@ export const open = Effect.fnUntraced(function*(
       return Deferred.await(answer)
     })
 
-  yield* send("")
-  return { mark, run: (script) => send(`${script}\n${mark}\n`), isOpen: () => isOpen, ended: Deferred.await(end) }
+  yield* sendScript("")
+  return { mark, run: (script) => sendScript(`${script}\n${mark}\n`), isOpen: () => isOpen, ended: Deferred.await(end) }
 })

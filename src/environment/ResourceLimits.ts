@@ -23,7 +23,7 @@ import * as Stream from "effect/Stream"
 import type { PlatformError } from "effect/PlatformError"
 import { type ChildProcessHandle, ChildProcessSpawner, make as makeSpawner, makeHandle } from "effect/process/ChildProcessSpawner"
 import { ConfigError } from "../domain/AgentError.ts"
-import { machineMemory, temporarySpace } from "../platform/CurrentProcess.ts"
+import { getMachineMemory, temporarySpace } from "../platform/CurrentProcess.ts"
 import { CommandEnvironment, type Service } from "./CommandEnvironment.ts"
 import * as TemporarySpace from "./TemporarySpace.ts"
 
@@ -51,7 +51,7 @@ export const chooseTemporaryBound = (free = Infinity): number =>
 /** Limits of a command in a sandbox, where the settings have none: what no build needs, and the machine survives. */
 export const makeDefaults = (): Limits => ({
   processes: 2000,
-  memoryMb: Math.max(1000, Math.floor(machineMemory() * 0.75 / mega)),
+  memoryMb: Math.max(1000, Math.floor(getMachineMemory() * 0.75 / mega)),
   temporaryMb: chooseTemporaryBound(temporarySpace())
 })
 
@@ -69,18 +69,18 @@ interface Usage {
   readonly memoryMb: number
 }
 
-const field = (text: string, name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0)
+const readField = (text: string, name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0)
 
 /** Memory of a process in MB as its share of what it has in common with others: a page of four processes counts a quarter for each. */
 const readShare = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, pid: number) {
   const text = yield* Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/smaps_rollup`), () => "")
-  return text === "" ? undefined : (field(text, "Pss_Anon") + field(text, "Pss_Shmem")) / 1024
+  return text === "" ? undefined : (readField(text, "Pss_Anon") + readField(text, "Pss_Shmem")) / 1024
 })
 
 /** Looks at a process and its descendants, and stops at more than `most`. */
-const look = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, root: number, most: number, countsShares = false) {
+const measureUsage = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, root: number, most: number, countsShares = false) {
   // A process that is gone has nothing to say.
-  const read = (path: string) => Effect.orElseSucceed(fs.readFileString(path), () => "")
+  const readOrEmpty = (path: string) => Effect.orElseSucceed(fs.readFileString(path), () => "")
   const queue = [root]
   const pids: Array<number> = []
   let [processes, cpu, memory] = [0, 0, 0]
@@ -88,12 +88,12 @@ const look = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, root: number
     const at = `/proc/${pid}`
     const tasks = yield* Effect.orElseSucceed(fs.readDirectory(`${at}/task`), () => [])
     if (tasks.length === 0) continue
-    const [stat, status, ...children] = yield* Effect.all([read(`${at}/stat`), read(`${at}/status`), ...tasks.map((task) => read(`${at}/task/${task}/children`))], { concurrency: 8 })
+    const [stat, status, ...children] = yield* Effect.all([readOrEmpty(`${at}/stat`), readOrEmpty(`${at}/status`), ...tasks.map((task) => readOrEmpty(`${at}/task/${task}/children`))], { concurrency: 8 })
     processes++
     pids.push(pid)
     // Own time and that of children that ended, behind the name, which may hold anything.
     cpu += stat.slice(stat.lastIndexOf(")") + 2).split(" ").slice(11, 15).reduce((sum, text) => sum + Number(text), 0)
-    const own = (field(status, "RssAnon") + field(status, "RssShmem")) / 1024
+    const own = (readField(status, "RssAnon") + readField(status, "RssShmem")) / 1024
     memory += countsShares ? (yield* readShare(fs, pid)) ?? own : own
     queue.push(...children.flatMap((text) => text.trim().split(" ").filter((text) => text !== "").map(Number)))
   }
@@ -101,7 +101,7 @@ const look = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, root: number
 })
 
 /** Names the limit that a usage is over; undefined for none. */
-export const exceeded = (usage: Omit<Usage, "pids">, { cpuSeconds, memoryMb, processes }: Limits): string | undefined => {
+export const describeExceeded = (usage: Omit<Usage, "pids">, { cpuSeconds, memoryMb, processes }: Limits): string | undefined => {
   if (processes !== undefined && usage.processes > processes) return `more than ${processes} processes (terminal.limits.processes)`
   if (memoryMb !== undefined && usage.memoryMb > memoryMb) return `more than ${memoryMb} MB of memory (terminal.limits.memory_mb)`
   if (cpuSeconds !== undefined && usage.cpuSeconds > cpuSeconds) return `more than ${cpuSeconds} s of processor time (terminal.limits.cpu_seconds)`
@@ -124,7 +124,7 @@ const watchSpace = Effect.fnUntraced(function*(
   const space = yield* findSpace
   const writer: TemporarySpace.Writer = {
     startedAt: yield* Clock.currentTimeMillis,
-    processes: Effect.map(look(fs, handle.pid, Infinity), ({ pids }) => pids)
+    processes: Effect.map(measureUsage(fs, handle.pid, Infinity), ({ pids }) => pids)
   }
   yield* Effect.acquireRelease(
     Effect.sync(() => void space.writers.add(writer)),
@@ -146,47 +146,47 @@ const watchSpace = Effect.fnUntraced(function*(
 }, Effect.scoped)
 
 /** A process under limits: killed when it is over one, which the end of its output says. */
-const watched = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, handle: ChildProcessHandle, limits: Limits, findSpace?: FindSpace) {
+const watchProcess = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, handle: ChildProcessHandle, limits: Limits, findSpace?: FindSpace) {
   const over = yield* Deferred.make<string>()
-  const end = (reason: string) =>
+  const endProcess = (reason: string) =>
     Effect.andThen(Deferred.succeed(over, reason), Effect.ignore(handle.kill({ killSignal: "SIGKILL" })))
   const most = limits.processes ?? Infinity
   const once = Effect.gen(function*() {
-    const usage = yield* look(fs, handle.pid, most)
+    const usage = yield* measureUsage(fs, handle.pid, most)
     // Memory that processes share was counted for each of them: it is counted once more, exactly, which takes longer.
     const isOverMemory = limits.memoryMb !== undefined && usage.memoryMb > limits.memoryMb && usage.processes <= most
-    const reason = exceeded(isOverMemory ? yield* look(fs, handle.pid, most, true) : usage, limits)
-    if (reason !== undefined) yield* end(reason)
+    const reason = describeExceeded(isOverMemory ? yield* measureUsage(fs, handle.pid, most, true) : usage, limits)
+    if (reason !== undefined) yield* endProcess(reason)
   })
   if (limits.cpuSeconds !== undefined || limits.memoryMb !== undefined || limits.processes !== undefined) {
     // Not at once: a short command pays nothing.
     yield* Effect.forkScoped(Effect.delay(Effect.repeat(once, Schedule.spaced(interval)), interval))
   }
   if (limits.temporaryMb !== undefined && findSpace !== undefined) {
-    const watching = watchSpace(fs, handle, { bound: limits.temporaryMb, findSpace, end })
+    const watching = watchSpace(fs, handle, { bound: limits.temporaryMb, findSpace, end: endProcess })
     yield* Effect.forkScoped(Effect.catch(watching, () =>
-      end(`temporary files that could not be measured (terminal.limits.temporary_mb)`)))
+      endProcess(`temporary files that could not be measured (terminal.limits.temporary_mb)`)))
   }
   let written = 0
-  const bounded = (stream: ChildProcessHandle["stdout"]): ChildProcessHandle["stdout"] =>
+  const boundOutput = (stream: ChildProcessHandle["stdout"]): ChildProcessHandle["stdout"] =>
     limits.outputMb === undefined ? stream : Stream.tap(stream, (chunk) => {
       const before = written
       written += chunk.length
       const most = (limits.outputMb ?? 0) * mega
-      return before <= most && written > most ? end(`more than ${limits.outputMb} MB of output (terminal.limits.output_mb)`) : Effect.void
+      return before <= most && written > most ? endProcess(`more than ${limits.outputMb} MB of output (terminal.limits.output_mb)`) : Effect.void
     })
   const note = Stream.unwrap(Effect.map(Deferred.poll(over), (found) =>
     found._tag === "None" ? Stream.empty : Stream.fromEffect(Effect.map(found.value, (reason) => new TextEncoder().encode(`\n[The command was ended: it had ${reason}]\n`)))))
   return makeHandle({
     ...handle,
-    stdout: Stream.concat(bounded(handle.stdout), note),
-    stderr: bounded(handle.stderr),
-    all: Stream.concat(bounded(handle.all), note)
+    stdout: Stream.concat(boundOutput(handle.stdout), note),
+    stderr: boundOutput(handle.stderr),
+    all: Stream.concat(boundOutput(handle.all), note)
   })
 })
 
-const limited = (fs: FileSystem.FileSystem, spawner: ChildProcessSpawner["Service"], limits: Limits, space?: FindSpace): ChildProcessSpawner["Service"] =>
-  makeSpawner((command) => Effect.flatMap(spawner.spawn(command), (handle) => watched(fs, handle, limits, space)))
+const limitSpawner = (fs: FileSystem.FileSystem, spawner: ChildProcessSpawner["Service"], limits: Limits, space?: FindSpace): ChildProcessSpawner["Service"] =>
+  makeSpawner((command) => Effect.flatMap(spawner.spawn(command), (handle) => watchProcess(fs, handle, limits, space)))
 
 /** Finds the temporary directories of the call that is served. */
 type FindSpace = Effect.Effect<TemporarySpace.TemporarySpace, PlatformError>
@@ -225,8 +225,8 @@ export const layer = <E, R>(
       const findSpace = temporaryDirectories === undefined ? undefined : rememberSpaces(temporaryDirectories)
       return {
         ...given,
-        spawner: limited(fs, given.spawner, limits, findSpace),
-        outside: given.outside === undefined ? undefined : { ...given.outside, spawner: limited(fs, given.outside.spawner, limits) }
+        spawner: limitSpawner(fs, given.spawner, limits, findSpace),
+        outside: given.outside === undefined ? undefined : { ...given.outside, spawner: limitSpawner(fs, given.outside.spawner, limits) }
       }
     })
   ).pipe(Layer.provide(environment))

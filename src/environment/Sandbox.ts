@@ -69,9 +69,9 @@ import * as SandboxFiles from "./SandboxFiles.ts"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
 import * as SandboxPlaces from "./SandboxPlaces.ts"
 import * as SandboxProgram from "./SandboxProgram.ts"
-import { described } from "./SandboxRules.ts"
+import { renderDescription } from "./SandboxRules.ts"
 import { NotBuilt, type WallKind } from "./SandboxWall.ts"
-import { seatbelt } from "./Seatbelt.ts"
+import { makeSeatbelt } from "./Seatbelt.ts"
 import * as SharedCaches from "./SharedCaches.ts"
 
 /** Bounds of a sandbox. Paths are absolute. */
@@ -85,15 +85,15 @@ export interface Options extends SandboxPlaces.Options {
 
 /** The wall of the sandboxes that are built; that of this operating system. */
 export const Wall = Context.Reference<WallKind>("hermes-effect/environment/SandboxWall", {
-  defaultValue: () => operatingSystem === "darwin" ? seatbelt() : bubblewrap
+  defaultValue: () => operatingSystem === "darwin" ? makeSeatbelt() : bubblewrap
 })
 
 /** Remedy where a sandbox cannot be built. */
-export const remedyOf = ({ requirement }: WallKind): string => `${requirement}, or set terminal.backend to local to run commands without a sandbox`
+export const describeRemedy = ({ requirement }: WallKind): string => `${requirement}, or set terminal.backend to local to run commands without a sandbox`
 
 /** The error of a sandbox that was asked for and cannot be built; `setting` asked for it. */
-export const refusal = (reason: string, wall: WallKind, setting = "terminal.backend"): ConfigError =>
-  new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${remedyOf(wall)}` })
+export const makeRefusal = (reason: string, wall: WallKind, setting = "terminal.backend"): ConfigError =>
+  new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. Remedy: ${describeRemedy(wall)}` })
 
 /** Variables that name sockets and directories that are not in the sandbox. */
 const unset = Object.fromEntries(
@@ -101,7 +101,7 @@ const unset = Object.fromEntries(
 )
 
 /** Explains the output of a command that this sandbox stopped; `refused` are the hosts that its proxy kept it from. */
-const explained = (
+const makeExplainer = (
   { network, policy }: Options,
   wall: WallKind,
   describeProgram: () => string | undefined
@@ -109,7 +109,7 @@ const explained = (
   if (refused.length > 0) return { reason: `the sandbox did not let ${refused.join(", ")} be reached`, setting: "terminal.sandbox.hosts", isAsked: true }
   const part = wall.stoppedBy(output)
   if (part === "files") {
-    const places = policy === "read-only" ? `in ${temporaryOf(wall)} only` : `below the working tree and in ${temporaryOf(wall)} only`
+    const places = policy === "read-only" ? `in ${describeTemporary(wall)} only` : `below the working tree and in ${describeTemporary(wall)} only`
     const program = describeProgram()
     const further = program === undefined ? "" : `; ${program}`
     const reason = `the sandbox lets commands write ${places}${further}`
@@ -121,16 +121,16 @@ const explained = (
 }
 
 /** Directory of temporary files, for people and models. */
-const temporaryOf = ({ paths }: WallKind): string => paths === "mounted" ? "/tmp" : "$TMPDIR"
+const describeTemporary = ({ paths }: WallKind): string => paths === "mounted" ? "/tmp" : "$TMPDIR"
 
 /** Description of a sandbox for a model that works in it. */
-export const description = ({ network, policy }: Pick<Options, "network" | "policy">): Effect.Effect<string> =>
-  Effect.map(Wall, (wall) => described(policy, typeof network === "string" ? network : "hosts", temporaryOf(wall)))
+export const describeSandbox = ({ network, policy }: Pick<Options, "network" | "policy">): Effect.Effect<string> =>
+  Effect.map(Wall, (wall) => renderDescription(policy, typeof network === "string" ? network : "hosts", describeTemporary(wall)))
 
 const basePrefix = "hermes-sandbox-"
 
 /** Environment of a sandbox; nothing is started before the first command. */
-const build = Effect.fnUntraced(function*(options: Options) {
+const buildSandbox = Effect.fnUntraced(function*(options: Options) {
   const host = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const outer = yield* ChildProcessSpawner
@@ -148,19 +148,19 @@ const build = Effect.fnUntraced(function*(options: Options) {
   let keptProgram: string | undefined
   const readOnly = yield* SandboxPlaces.makeRules({ ...options, policy: "read-only" }, temporary, kind.paths)
 
-  const rulesFor = Effect.fnUntraced(function*(policy: Options["policy"]) {
+  const findRules = Effect.fnUntraced(function*(policy: Options["policy"]) {
     if (policy === "read-only") return yield* readOnly.rules
     yield* caughtUp
     const list = yield* rules
     yield* whileRunning
-    return kind.paths === "mounted" ? yield* NewRepository.inPlace(host, path, list, { base, forget }) : list
+    return kind.paths === "mounted" ? yield* NewRepository.prepareRules(host, path, list, { base, forget }) : list
   })
 
-  const confined = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
+  const confineCommand = Effect.fnUntraced(function*(command: ChildProcess.StandardCommand) {
     const policy = (yield* PermissionMode.current) === "plan" ? "read-only" : options.policy
     const { directory: tmp } = yield* temporary
     const directory = command.options.cwd ?? (yield* CallDirectory) ?? tmp
-    const bounds = yield* rulesFor(policy)
+    const bounds = yield* findRules(policy)
     keptProgram = SandboxProgram.describeKept(bounds)
     const start = yield* wall.confine(command, { rules: bounds, directory })
     const { shell: _, ...kept } = command.options
@@ -172,7 +172,7 @@ const build = Effect.fnUntraced(function*(options: Options) {
         ...kept.env,
         ...unset,
         ...policy === "read-only" ? {} : SharedCaches.omitGiven(yield* cacheVariables, kept.env),
-        ...SandboxNetwork.variables(start.proxyPort, start.proxyPort === undefined ? undefined : yield* wall.caller),
+        ...SandboxNetwork.buildVariables(start.proxyPort, start.proxyPort === undefined ? undefined : yield* wall.caller),
         // The shell of macOS takes its own for here-documents.
         ...kind.paths === "mounted" ? {} : { TMPPREFIX: path.join(tmp, "zsh") },
         TMPDIR: tmp,
@@ -181,13 +181,13 @@ const build = Effect.fnUntraced(function*(options: Options) {
     })
   })
 
-  const inside = (command: ChildProcess.Command): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError, Scope.Scope> =>
+  const confinePipeline = (command: ChildProcess.Command): Effect.Effect<ChildProcess.Command, PlatformError | Schema.SchemaError, Scope.Scope> =>
     command._tag === "StandardCommand"
-      ? confined(command)
-      : Effect.map(Effect.all([inside(command.left), inside(command.right)]), ([left, right]) => ChildProcess.pipeTo(left, right, command.options))
+      ? confineCommand(command)
+      : Effect.map(Effect.all([confinePipeline(command.left), confinePipeline(command.right)]), ([left, right]) => ChildProcess.pipeTo(left, right, command.options))
 
   const spawner = makeSpawner((command) =>
-    inside(command).pipe(
+    confinePipeline(command).pipe(
       // The process that holds the network said something else than bubblewrap does: the wall is broken.
       Effect.catchTag("SchemaError", (error) => Effect.die(error)),
       Effect.flatMap(outer.spawn)
@@ -197,13 +197,13 @@ const build = Effect.fnUntraced(function*(options: Options) {
     ...onThisMachine,
     name: "sandbox",
     isConfined: true,
-    description: yield* description(options),
-    explain: explained(options, kind, () => keptProgram),
+    description: yield* describeSandbox(options),
+    explain: makeExplainer(options, kind, () => keptProgram),
     reach: typeof network === "string" ? network : "hosts",
     forward: (port) =>
       wall.ports === "shared"
-        ? PortForward.direct(port)
-        : PortForward.carried(port, spawner.spawn(ChildProcess.make(nodePath, ["-e", PortForward.carrier, String(port)], { env: {} }))),
+        ? PortForward.toLocalAddress(port)
+        : PortForward.carryConnections(port, spawner.spawn(ChildProcess.make(nodePath, ["-e", PortForward.carrier, String(port)], { env: {} }))),
     trees: { place: "here", spawner: outer, files: host },
     spawner,
     outside: { spawner: outer, files: host },
@@ -215,11 +215,11 @@ const build = Effect.fnUntraced(function*(options: Options) {
 }, Effect.catchTag(["PlatformError", "NotMarked"], ({ message }) => new NotBuilt({ reason: message, isPassing: true })))
 
 /** True of the output of a trial that failed for want of something that others use up: descriptors, processes, memory, space. */
-const saysExhausted = (output: string): boolean =>
+const isExhaustion = (output: string): boolean =>
   /too many open files|resource temporarily unavailable|cannot allocate memory|cannot fork|\b(?:EMFILE|ENFILE|EAGAIN|ENOMEM)\b/i.test(output)
 
 /** The error of a sandbox that could not be tried. */
-const untried = (reason: string): ConfigError =>
+const makeUntriedError = (reason: string): ConfigError =>
   new ConfigError({
     path: "terminal.backend",
     message: `terminal.backend: the sandbox could not be tried: ${reason}. Nothing runs without it: free files, processes or space ` +
@@ -227,10 +227,10 @@ const untried = (reason: string): ConfigError =>
   })
 
 /** Runs a command behind the wall; fails with the reason where the wall does not stand. */
-const tried = Effect.fnUntraced(function*({ spawner }: Environment, script: string, words: ReadonlyArray<string>) {
+const tryCommand = Effect.fnUntraced(function*({ spawner }: Environment, script: string, words: ReadonlyArray<string>) {
   const handle = yield* spawner.spawn(ChildProcess.make("/bin/sh", ["-c", script, "sh", ...words], { env: { PATH: "/usr/bin:/bin" }, stdin: "ignore" }))
   const [said, code] = yield* Effect.all([Stream.mkString(Stream.decodeText(handle.stderr)), handle.exitCode], { concurrency: 2 })
-  if (code !== 0) return yield* new NotBuilt({ reason: TextCut.head(said.trim(), 200), isPassing: saysExhausted(said) })
+  if (code !== 0) return yield* new NotBuilt({ reason: TextCut.takeHead(said.trim(), 200), isPassing: isExhaustion(said) })
 }, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true })))
 
 /** Reads what a file tool wrote (`$1`), and cannot write or read what only this program may (`$2`). */
@@ -241,32 +241,32 @@ const trial = [
 ].join("\n")
 
 /** Tries a wall from both sides, once for a machine. */
-const triedWhole = Effect.fnUntraced(function*({ base, environment }: Effect.Success<ReturnType<typeof build>>) {
+const trySandbox = Effect.fnUntraced(function*({ base, environment }: Effect.Success<ReturnType<typeof buildSandbox>>) {
   const fs = yield* FileSystem.FileSystem
   const inside = yield* environment.files.makeTempFileScoped()
   yield* fs.writeFileString(`${base}/outside`, "hidden")
-  yield* tried(environment, trial, [inside, `${base}/outside`])
+  yield* tryCommand(environment, trial, [inside, `${base}/outside`])
 }, Effect.scoped, Effect.catchTag("PlatformError", ({ message }) => new NotBuilt({ reason: message, isPassing: true })))
 
 /**
  * The reason why this machine cannot build a sandbox; undefined where it can. Starts one, and ends it. It fails where the trial itself
  * could not be made, as without free descriptors or space: that says nothing about the machine.
  */
-export const obstacle = (options: Options): Effect.Effect<string | undefined, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
-  Effect.scoped(Effect.flatMap(build(options), triedWhole)).pipe(
+export const findObstacle = (options: Options): Effect.Effect<string | undefined, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
+  Effect.scoped(Effect.flatMap(buildSandbox(options), trySandbox)).pipe(
     Effect.as(undefined),
-    Effect.catchTag("NotBuilt", ({ isPassing, reason }) => isPassing === true ? Effect.fail(untried(reason)) : Effect.succeed(reason))
+    Effect.catchTag("NotBuilt", ({ isPassing, reason }) => isPassing === true ? Effect.fail(makeUntriedError(reason)) : Effect.succeed(reason))
   )
 
-const failingWith = (refused: (reason: string, wall: WallKind) => ConfigError) => ({ reason }: NotBuilt): Effect.Effect<never, ConfigError> =>
+const failWith = (refused: (reason: string, wall: WallKind) => ConfigError) => ({ reason }: NotBuilt): Effect.Effect<never, ConfigError> =>
   Effect.flatMap(Wall, (wall) => Effect.fail(refused(reason, wall)))
 
 /** Environment of a sandbox; it fails with what `refused` makes of the reason where the wall does not stand. */
-export const make = (options: Options, refused: (reason: string, wall: WallKind) => ConfigError = (reason, wall) => refusal(reason, wall)) =>
-  build(options).pipe(
+export const make = (options: Options, refused: (reason: string, wall: WallKind) => ConfigError = (reason, wall) => makeRefusal(reason, wall)) =>
+  buildSandbox(options).pipe(
     Effect.map(({ environment }) => environment),
-    Effect.tap((environment) => tried(environment, "exit 0", [])),
-    Effect.catchTag("NotBuilt", failingWith(refused))
+    Effect.tap((environment) => tryCommand(environment, "exit 0", [])),
+    Effect.catchTag("NotBuilt", failWith(refused))
   )
 
 /** {@link make} as a Layer; the temporary directories and the network end with it. */
@@ -275,7 +275,7 @@ export const layer = (options: Options): Layer.Layer<CommandEnvironment, ConfigE
 
 /** {@link layer} on a machine that was tried before: a wall that does not stand any more fails each command. */
 export const layerTried = (options: Options): Layer.Layer<CommandEnvironment, ConfigError, ChildProcessSpawner | FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(CommandEnvironment, build(options).pipe(
+  Layer.effect(CommandEnvironment, buildSandbox(options).pipe(
     Effect.map(({ environment }) => environment),
-    Effect.catchTag("NotBuilt", failingWith((reason, wall) => refusal(reason, wall)))
+    Effect.catchTag("NotBuilt", failWith((reason, wall) => makeRefusal(reason, wall)))
   ))

@@ -25,10 +25,10 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
 import * as Digest from "../platform/Digest.ts"
-import { type Rule, within } from "./SandboxRules.ts"
+import { type Rule, isWithin } from "./SandboxRules.ts"
 import type { WallKind } from "./SandboxWall.ts"
 import { showShared } from "./SharedCaches.ts"
-import { ruleAt } from "./WorkingTree.ts"
+import { findRuleAt } from "./WorkingTree.ts"
 
 /** Caches of a sandbox. Paths are absolute. */
 export interface Options {
@@ -56,9 +56,9 @@ const sharedData = ["Cypress", "electron", "huggingface", "ms-playwright", "pupp
 const variablesByPlace: Readonly<Record<string, (place: string) => Readonly<Record<string, string>>>> = {
   ".cache": (place) => ({ XDG_CACHE_HOME: place }),
   ".npm": (place) => ({ npm_config_cache: place }),
-  ".cargo/registry": (place) => ({ CARGO_HOME: parentOf(place) }),
+  ".cargo/registry": (place) => ({ CARGO_HOME: getParent(place) }),
   "go/pkg/mod": (place) => ({ GOMODCACHE: place }),
-  ".gradle/caches": (place) => ({ GRADLE_USER_HOME: parentOf(place) }),
+  ".gradle/caches": (place) => ({ GRADLE_USER_HOME: getParent(place) }),
   ".m2/repository": (place) => ({ MAVEN_ARGS: `-Dmaven.repo.local=${place}` }),
   "Library/Caches/CocoaPods": (place) => ({ CP_CACHE_DIR: place }),
   "Library/Caches/Yarn": (place) => ({ YARN_CACHE_FOLDER: place }),
@@ -69,7 +69,7 @@ const variablesByPlace: Readonly<Record<string, (place: string) => Readonly<Reco
   "Library/Caches/pypoetry": (place) => ({ POETRY_CACHE_DIR: place })
 }
 
-const parentOf = (place: string): string => place.slice(0, place.lastIndexOf("/"))
+const getParent = (place: string): string => place.slice(0, place.lastIndexOf("/"))
 
 /** Variables that move a cache to a place; none for one that no variable moves. Pure. */
 export const readVariables = (name: string, place: string): Readonly<Record<string, string>> =>
@@ -122,20 +122,20 @@ export const make = Effect.fnUntraced(function*(
   const openCache = Effect.fnUntraced(function*(root: string, name: string) {
     const source = path.join(root, name)
     yield* fs.makeDirectory(source, { recursive: true, mode: 0o700 })
-    const [usual] = paths === "mounted" ? yield* ruleAt("write", path.join(home, name)) : []
+    const [usual] = paths === "mounted" ? yield* findRuleAt("write", path.join(home, name)) : []
     const beside = yield* showShared({ name, home, root, paths })
     if (usual === undefined || usual.isFile === true) {
       return { rules: beside.rules, variables: mergeVariables([readVariables(name, source), beside.variables]) }
     }
     const shared = name === ".cache" ? sharedData.map((data) => path.join(usual.path, data)) : []
-    const shown = yield* Effect.forEach(shared, (place) => ruleAt("read", place))
+    const shown = yield* Effect.forEach(shared, (place) => findRuleAt("read", place))
     // A link in the cache leads elsewhere, where other rules hold.
-    const inside = shown.flat().filter((rule) => within(rule.path, usual.path))
+    const inside = shown.flat().filter((rule) => isWithin(rule.path, usual.path))
     return { rules: [{ ...usual, source }, ...inside, ...beside.rules], variables: beside.variables }
   })
 
   const openCaches = Effect.fnUntraced(function*(tree: string | undefined) {
-    const name = Digest.hex(`${owner}\0${tree ?? ""}`, 24)
+    const name = Digest.toHex(`${owner}\0${tree ?? ""}`, 24)
     const root = path.join(directory, name)
     yield* fs.makeDirectory(root, { recursive: true, mode: 0o700 })
     const real = yield* fs.realPath(root)

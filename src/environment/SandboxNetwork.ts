@@ -17,7 +17,7 @@ import type * as Scope from "effect/Scope"
 import * as ForwardProxy from "../platform/ForwardProxy.ts"
 import { isSecret, makeSecret } from "../platform/SharedSecret.ts"
 import { HostRequests } from "./CommandEnvironment.ts"
-import { within } from "./SandboxRules.ts"
+import { isWithin } from "./SandboxRules.ts"
 
 /** Hosts that commands may reach. */
 export interface Hosts {
@@ -41,7 +41,7 @@ interface Proxy {
 }
 
 /** Listens at a place; fails with the reason of the system. */
-export const proxy = Effect.fnUntraced(function*(place: ForwardProxy.Place, hosts: Hosts): Effect.fn.Return<Proxy, string, Scope.Scope> {
+export const openProxy = Effect.fnUntraced(function*(place: ForwardProxy.ListenPlace, hosts: Hosts): Effect.fn.Return<Proxy, string, Scope.Scope> {
   const scope = yield* Effect.scope
   const callers = new Map<string, HostRequests>()
   const asked = new WeakMap<HostRequests, Map<string, Deferred.Deferred<boolean>>>()
@@ -62,7 +62,7 @@ export const proxy = Effect.fnUntraced(function*(place: ForwardProxy.Place, host
   const isShared = "port" in place
   const isMember = (caller = ""): boolean => !isShared || isSecret(caller.slice(0, secret.length), secret)
 
-  const admit: ForwardProxy.Admission = Effect.fnUntraced(function*(host, port, caller) {
+  const admitHost: ForwardProxy.Admission = Effect.fnUntraced(function*(host, port, caller) {
     if (!isMember(caller)) {
       return yield* Effect.fail({ reason: "this proxy serves the commands of one sandbox", isCallerWanted: true })
     }
@@ -75,11 +75,11 @@ export const proxy = Effect.fnUntraced(function*(place: ForwardProxy.Place, host
     return yield* Effect.fail(isListed ? `${host} is refused by a rule of permissions` : `${host} is not among ${hosts.setting}, and was not approved`)
   })
 
-  const port = yield* ForwardProxy.listen(place, admit)
+  const port = yield* ForwardProxy.listen(place, admitHost)
   const caller = Effect.flatMap(HostRequests, (requests) =>
     requests === undefined ? Effect.succeed(isShared ? secret : undefined) : Effect.acquireRelease(
       Effect.sync(() => {
-        const password = `${secret}.${ForwardProxy.password()}`
+        const password = `${secret}.${ForwardProxy.makePassword()}`
         callers.set(password, requests)
         return password
       }),
@@ -89,7 +89,7 @@ export const proxy = Effect.fnUntraced(function*(place: ForwardProxy.Place, host
 })
 
 /** Variables that tell programs of a proxy on a port of the loopback address; none where there is no proxy. */
-export const variables = (port: string | undefined, caller: string | undefined): Readonly<Record<string, string>> => {
+export const buildVariables = (port: string | undefined, caller: string | undefined): Readonly<Record<string, string>> => {
   if (port === undefined) return {}
   const address = `http://${caller === undefined ? "" : `call:${caller}@`}127.0.0.1:${port}`
   const direct = "localhost,127.0.0.1,::1"
@@ -123,5 +123,5 @@ export const listServiceSockets = Effect.fnUntraced(function*(trees: ReadonlyArr
     Effect.catchIf(({ reason: { _tag } }) => _tag === "NotFound", () => Effect.succeed(""))
   )
   return parseSocketPaths(text).filter((path) =>
-    !covered.some((directory) => within(path, directory)) && !trees.some((tree) => within(path, tree)) && !named.includes(path))
+    !covered.some((directory) => isWithin(path, directory)) && !trees.some((tree) => isWithin(path, tree)) && !named.includes(path))
 })

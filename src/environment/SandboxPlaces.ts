@@ -15,7 +15,7 @@ import { CallConversation, CallDirectory } from "./CommandEnvironment.ts"
 import * as SandboxCaches from "./SandboxCaches.ts"
 import { listServiceSockets } from "./SandboxNetwork.ts"
 import * as SandboxProgram from "./SandboxProgram.ts"
-import { ordered, type Rule, within } from "./SandboxRules.ts"
+import { sortRules, type Rule, isWithin } from "./SandboxRules.ts"
 import type { WallKind } from "./SandboxWall.ts"
 import * as TreeWatch from "./TreeWatch.ts"
 import * as WorkingTree from "./WorkingTree.ts"
@@ -50,7 +50,7 @@ export interface Options {
 const rulesMillis = 1000
 
 /** Temporary files of one conversation. */
-export interface Temporary {
+export interface TemporaryDirectory {
   /** Directory for them, as commands see it. */
   readonly directory: string
   readonly rules: ReadonlyArray<Rule>
@@ -73,8 +73,8 @@ export const makeTemporary = Effect.fnUntraced(function*(base: string, paths: Wa
     yield* Effect.forEach(made, (directory) => fs.makeDirectory(directory, { mode: 0o700, recursive: true }), { discard: true })
     const mounted: ReadonlyArray<Rule> = [{ path: "/tmp", source: at.tmp, allows: "write" }, { path: "/var/tmp", source: at.varTmp, allows: "write" }]
     // A command would see what others have there, but where a mount takes its place.
-    const own: ReadonlyArray<Rule> = paths === "mounted" && mounted.some(({ path }) => within(base, path)) ? [] : [{ path: base, allows: "nothing" }]
-    const temporary: Temporary = paths === "mounted"
+    const own: ReadonlyArray<Rule> = paths === "mounted" && mounted.some(({ path }) => isWithin(base, path)) ? [] : [{ path: base, allows: "nothing" }]
+    const temporary: TemporaryDirectory = paths === "mounted"
       ? { directory: "/tmp", rules: [...mounted, ...own], sources: made }
       : { directory: at.tmp, rules: [...own, { path: at.tmp, allows: "write" }], sources: made }
     return temporary
@@ -84,7 +84,7 @@ export const makeTemporary = Effect.fnUntraced(function*(base: string, paths: Wa
 /** Rules of the calls from each directory, for the files that exist now. */
 export const makeRules = Effect.fnUntraced(function*(
   options: Options,
-  temporary: Effect.Effect<Temporary, PlatformError>,
+  temporary: Effect.Effect<TemporaryDirectory, PlatformError>,
   paths: WallKind["paths"]
 ) {
   const fs = yield* FileSystem.FileSystem
@@ -93,7 +93,7 @@ export const makeRules = Effect.fnUntraced(function*(
   // Commands write here: the program's own helpers do not come from these places.
   if (options.policy === "workspace-write") distrustPlaces(options.writable)
 
-  const present = (allows: Rule["allows"]) => (named: string) => Effect.provideContext(WorkingTree.ruleAt(allows, named), services)
+  const lookUpRule = (allows: Rule["allows"]) => (named: string) => Effect.provideContext(WorkingTree.findRuleAt(allows, named), services)
 
   const placeholders = new Set<string>()
   yield* Effect.addFinalizer(() => Effect.forEach(placeholders, (placeholder) =>
@@ -101,23 +101,23 @@ export const makeRules = Effect.fnUntraced(function*(
     Effect.ignore(removeEmptyDirectory(placeholder)), { discard: true }))
 
   /** Takes an empty `.git` or `.hermes` as one of its own: a sandbox that was killed left it. */
-  const forgotten = (directory: string): Effect.Effect<void> =>
+  const claimEmptyDirectory = (directory: string): Effect.Effect<void> =>
     /\/\.(?:git|hermes)$/.test(directory)
       ? Effect.ignore(Effect.map(fs.readDirectory(directory), (names) => void (names.length === 0 && placeholders.add(directory))))
       : Effect.void
 
   /** A directory that is never written; where there is none an empty one stands in its place until the sandbox ends. */
-  const reserved = (directory: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
-    Effect.flatMap(Effect.andThen(forgotten(directory), present("read")(directory)), (found) =>
+  const reserveDirectory = (directory: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
+    Effect.flatMap(Effect.andThen(claimEmptyDirectory(directory), lookUpRule("read")(directory)), (found) =>
       found.length > 0 || options.policy === "read-only" ? Effect.succeed(found) : fs.makeDirectory(directory).pipe(
         Effect.tap(Effect.sync(() => placeholders.add(directory))),
         // Somebody else was first, or nobody can make one here.
         Effect.ignore,
-        Effect.andThen(present("read")(directory))
+        Effect.andThen(lookUpRule("read")(directory))
       ))
 
-  const absent = (file: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
-    Effect.map(present("read")(file), (found) => found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }])
+  const findRuleOrAbsent = (file: string): Effect.Effect<ReadonlyArray<Rule>, PlatformError> =>
+    Effect.map(lookUpRule("read")(file), (found) => found.length > 0 ? found : [{ path: file, allows: "read", isAbsent: true }])
 
   const known = new Map<string, { readonly until: number; readonly list: ReadonlyArray<Rule> }>()
   const forget = Effect.sync(() => known.clear())
@@ -140,7 +140,7 @@ export const makeRules = Effect.fnUntraced(function*(
   const findWrittenTree = Effect.gen(function*() {
     const directory = yield* CallDirectory
     const tree = directory === undefined || options.policy === "read-only" ? undefined : yield* findTree(directory)
-    const holdsHome = tree === "/" || tree !== undefined && options.home !== undefined && within(options.home, tree)
+    const holdsHome = tree === "/" || tree !== undefined && options.home !== undefined && isWithin(options.home, tree)
     return holdsHome ? undefined : tree
   })
 
@@ -148,22 +148,22 @@ export const makeRules = Effect.fnUntraced(function*(
   const caughtUp = Effect.flatMap(findWrittenTree, (tree) =>
     tree === undefined ? Effect.void : Effect.asVoid(watch.lookThrough(tree)))
 
-  const ofTree = Effect.fnUntraced(function*(directory: string) {
+  const findTreeRules = Effect.fnUntraced(function*(directory: string) {
     const tree = yield* findTree(directory)
     if (tree === "/") return []
     // It is seen even where a home directory lies in /tmp, which is another one inside.
-    if (options.home !== undefined && within(options.home, tree)) return yield* present("read")(tree)
+    if (options.home !== undefined && isWithin(options.home, tree)) return yield* lookUpRule("read")(tree)
     if (options.policy === "workspace-write") distrustPlaces([tree])
-    return yield* WorkingTree.rulesOf(tree, { ...options, scan: yield* watch.lookThrough(tree) }, { reserved, absent })
+    return yield* WorkingTree.listRules(tree, { ...options, scan: yield* watch.lookThrough(tree) }, { reserved: reserveDirectory, absent: findRuleOrAbsent })
   }, Effect.provideContext(services))
 
   /** The program of execute_code and of the network, where the directories for temporary files would hide it. */
-  const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => within(nodePath, path)) ? [nodePath] : []
+  const hiddenPrograms = ["/tmp", "/var/tmp"].some((path) => isWithin(nodePath, path)) ? [nodePath] : []
 
   const coverSockets = Effect.fnUntraced(function*(directory: string | undefined) {
     const trees = directory === undefined ? [] : [yield* findTree(directory)]
     const sockets = yield* listServiceSockets(trees, options.writable)
-    return (yield* Effect.forEach(sockets, present("nothing"))).flat()
+    return (yield* Effect.forEach(sockets, lookUpRule("nothing"))).flat()
   }, Effect.provideContext(services))
 
   const findCaches = Effect.fnUntraced(function*(directory: string | undefined) {
@@ -173,19 +173,19 @@ export const makeRules = Effect.fnUntraced(function*(
     return yield* openCaches(directory === undefined ? undefined : yield* findTree(directory))
   })
 
-  const found = Effect.fnUntraced(function*(directory: string | undefined) {
+  const collectRules = Effect.fnUntraced(function*(directory: string | undefined) {
     const lists = yield* Effect.all([
-      directory === undefined ? Effect.succeed([]) : ofTree(directory),
+      directory === undefined ? Effect.succeed([]) : findTreeRules(directory),
       Effect.map(findCaches(directory), ({ rules }) => rules),
-      Effect.map(Effect.forEach(options.policy === "read-only" ? [] : options.writable, present("write")), (list) => list.flat()),
+      Effect.map(Effect.forEach(options.policy === "read-only" ? [] : options.writable, lookUpRule("write")), (list) => list.flat()),
       // Sockets of services: a container daemon's gives away the machine.
-      Effect.map(Effect.forEach(["/run", ...options.hidden], present("nothing")), (list) => list.flat()),
-      Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], present("read")), (list) => list.flat()),
+      Effect.map(Effect.forEach(["/run", ...options.hidden], lookUpRule("nothing")), (list) => list.flat()),
+      Effect.map(Effect.forEach([...options.shown, ...hiddenPrograms], lookUpRule("read")), (list) => list.flat()),
       coverSockets(directory)
     ], { concurrency: "unbounded" })
     const list = [...(yield* temporary).rules, ...lists.flat()]
     const { files } = yield* program
-    return ordered([...list, ...yield* SandboxProgram.findRules(files, list, options.writable)])
+    return sortRules([...list, ...yield* SandboxProgram.findRules(files, list, options.writable)])
   }, Effect.provideContext(services))
 
   /** The life of a command that may make repositories and files that run later, until the scope ends. */
@@ -197,7 +197,7 @@ export const makeRules = Effect.fnUntraced(function*(
     const key = `${(yield* CallConversation) ?? ""}\0${directory ?? ""}`
     const last = known.get(key)
     if (last !== undefined && now < last.until) return last.list
-    const list = yield* found(directory)
+    const list = yield* collectRules(directory)
     known.set(key, { until: now + rulesMillis, list })
     return list
   })

@@ -13,7 +13,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 
 /** Outcome of a trial. */
-export type Found =
+export type ProbeResult =
   | { readonly _tag: "Works" }
   /** `isNews` where the user was not told of this reason before. */
   | { readonly _tag: "Fails"; readonly reason: string; readonly isNews: boolean }
@@ -21,26 +21,26 @@ export type Found =
 const Kept = Schema.fromJsonString(Schema.Struct({ machine: Schema.String, reason: Schema.optionalKey(Schema.String) }))
 
 /** Names the machine as far as a sandbox depends on it. */
-const machineOf = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
-  const text = (read: Effect.Effect<string, unknown>) => Effect.orElseSucceed(read, () => "")
+const describeMachine = Effect.fnUntraced(function*(fs: FileSystem.FileSystem) {
+  const readText = (read: Effect.Effect<string, unknown>) => Effect.orElseSucceed(read, () => "")
   const parts = yield* Effect.all([
-    text(fs.readFileString("/proc/sys/kernel/random/boot_id")),
-    text(fs.readLink("/proc/self/ns/user")),
-    text(fs.readLink("/proc/self/ns/mnt")),
+    readText(fs.readFileString("/proc/sys/kernel/random/boot_id")),
+    readText(fs.readLink("/proc/self/ns/user")),
+    readText(fs.readLink("/proc/self/ns/mnt")),
     ...["/usr/bin/bwrap", "/usr/bin/sandbox-exec"].map((program) =>
-      text(Effect.map(fs.stat(program), ({ mtime, size }) => `${size} ${Option.getOrUndefined(mtime)?.getTime() ?? ""}`)))
+      readText(Effect.map(fs.stat(program), ({ mtime, size }) => `${size} ${Option.getOrUndefined(mtime)?.getTime() ?? ""}`)))
   ], { concurrency: "unbounded" })
   return parts.map((part) => part.trim()).filter((part) => part !== "").join(" ")
 })
 
 /** Returns what is known of this machine, or what `obstacle` finds now, which is kept in `file`. */
 export const find = Effect.fnUntraced(function*<E, R>(file: string, obstacle: Effect.Effect<string | undefined, E, R>): Effect.fn.Return<
-  Found,
+  ProbeResult,
   E,
   R | FileSystem.FileSystem
 > {
   const fs = yield* FileSystem.FileSystem
-  const machine = yield* machineOf(fs)
+  const machine = yield* describeMachine(fs)
   const kept = yield* Effect.option(Effect.flatMap(fs.readFileString(file), Schema.decodeEffect(Kept)))
   const known = Option.getOrUndefined(kept)
   if (known !== undefined && known.machine === machine && known.reason === undefined) return { _tag: "Works" }

@@ -6,8 +6,8 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
-import { ordered, type Rule, ruleOf, within } from "./SandboxRules.ts"
-import { ruleAt } from "./WorkingTree.ts"
+import { sortRules, type Rule, findRule, isWithin } from "./SandboxRules.ts"
+import { findRuleAt } from "./WorkingTree.ts"
 
 /**
  * Rules for the files of the program that other rules let be written. A file is left to them where `writable` names
@@ -19,19 +19,19 @@ export const findRules = Effect.fnUntraced(function*(
   writable: ReadonlyArray<string>
 ): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem | Path.Path> {
   const path = yield* Path.Path
-  const sorted = ordered(rules)
+  const sorted = sortRules(rules)
   const isNamed = (file: string) => writable.some((named) => named === path.dirname(file) || named === file)
   const isWritten = (file: string) => {
-    const rule = ruleOf(sorted, file)
+    const rule = findRule(sorted, file)
     return rule?.allows === "write" && rule.source === undefined
   }
   const kept = files.filter((file) => isWritten(file) && !isNamed(file))
-  const found = yield* Effect.forEach(kept, (file) => ruleAt("read", file))
+  const found = yield* Effect.forEach(kept, (file) => findRuleAt("read", file))
   // A tree that lies in the program; packages and what tools put beside them are no part of it.
   const parts = files.filter((file) => path.basename(file) !== "node_modules" && !isNamed(file))
   const inside = rules.filter((rule) =>
     rule.allows === "write" && rule.source === undefined && !isNamed(rule.path) &&
-    parts.some((file) => file !== rule.path && within(rule.path, file)))
+    parts.some((file) => file !== rule.path && isWithin(rule.path, file)))
   const all = [...found.flat(), ...inside.map(({ isFile, path }): Rule => ({ path, isFile, allows: "read" }))]
   return all.map((rule): Rule => ({ ...rule, keeps: "program" }))
 })

@@ -31,18 +31,18 @@ export interface Rule {
 
 const strictness: Readonly<Record<Rule["allows"], number>> = { write: 0, read: 1, nothing: 2 }
 
-const depth = (path: string): number => path === "/" ? 0 : path.split("/").length - 1
+const countDepth = (path: string): number => path === "/" ? 0 : path.split("/").length - 1
 
 const sorted = Arr.sortBy(
-  Order.mapInput(Order.Number, ({ path }: Rule) => depth(path)),
+  Order.mapInput(Order.Number, ({ path }: Rule) => countDepth(path)),
   Order.mapInput(Order.Number, ({ allows }: Rule) => strictness[allows])
 )
 
 /** Directories between a path that is kept and the written one that holds it: each is mounted, because a mount cannot be renamed. */
-const anchors = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
+const findAnchors = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
   rules.flatMap(({ allows, path }) => {
     if (allows === "write") return []
-    const above = rules.findLast((rule) => rule.path !== path && within(path, rule.path))
+    const above = rules.findLast((rule) => rule.path !== path && isWithin(path, rule.path))
     // A path that stands elsewhere on the host is mounted anew, whatever was renamed.
     if (above?.allows !== "write" || above.source !== undefined) return []
     const between = path.slice(above.path.length + 1).split("/").slice(0, -1)
@@ -53,32 +53,32 @@ const anchors = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
   })
 
 /** The rules in the order in which they apply: a later one wins. */
-export const ordered = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> => {
+export const sortRules = (rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> => {
   const list = sorted(rules)
-  const added = new Map(anchors(list).map((rule) => [rule.path, rule]))
+  const added = new Map(findAnchors(list).map((rule) => [rule.path, rule]))
   return sorted([...list, ...added.values()])
 }
 
 /** True when `path` is `root` or below it. */
-export const within = (path: string, root: string): boolean => root === "/" || path === root || path.startsWith(`${root}/`)
+export const isWithin = (path: string, root: string): boolean => root === "/" || path === root || path.startsWith(`${root}/`)
 
 /** The rule that decides about a path; undefined where none does, and the path may be read. */
-export const ruleOf = (rules: ReadonlyArray<Rule>, path: string): Rule | undefined => rules.findLast((rule) => within(path, rule.path))
+export const findRule = (rules: ReadonlyArray<Rule>, path: string): Rule | undefined => rules.findLast((rule) => isWithin(path, rule.path))
 
 /** Path on the host of a path in the sandbox. */
-export const onHost = (rules: ReadonlyArray<Rule>, path: string): string => {
-  const rule = ruleOf(rules, path)
+export const toHostPath = (rules: ReadonlyArray<Rule>, path: string): string => {
+  const rule = findRule(rules, path)
   return rule?.source === undefined ? path : rule.source + path.slice(rule.path.length)
 }
 
 /** Path in the sandbox of a path on the host. */
-export const inSandbox = (rules: ReadonlyArray<Rule>, path: string): string => {
-  const rule = rules.findLast(({ source }) => source !== undefined && within(path, source))
+export const toSandboxPath = (rules: ReadonlyArray<Rule>, path: string): string => {
+  const rule = rules.findLast(({ source }) => source !== undefined && isWithin(path, source))
   return rule?.source === undefined ? path : rule.path + path.slice(rule.source.length)
 }
 
 /** Description of a sandbox for the model that works in it; `temporary` is how its commands name the directory of temporary files. */
-export const described = (policy: "read-only" | "workspace-write", network: "none" | "hosts" | "all", temporary: string): string =>
+export const renderDescription = (policy: "read-only" | "workspace-write", network: "none" | "hosts" | "all", temporary: string): string =>
   `Commands and file tools work in a sandbox: ${
     policy === "read-only" ? `nothing but ${temporary} can be written` : `only the working tree and ${temporary} can be written`
   }, credentials cannot be read${

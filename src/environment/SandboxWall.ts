@@ -27,7 +27,7 @@ export interface Bounds {
 }
 
 /** A command as this machine starts it. */
-export interface Confined {
+export interface ConfinedCommand {
   readonly program: string
   readonly args: ChildProcess.StandardCommand["args"]
   /** Directory that the program starts in. */
@@ -39,7 +39,7 @@ export interface Confined {
 /** A wall that was built. */
 export interface Wall {
   /** The wall's own part of starting a command; what it leaves behind is gone when the scope ends. */
-  readonly confine: (command: ChildProcess.StandardCommand, bounds: Bounds) => Effect.Effect<Confined, PlatformError | Schema.SchemaError, Scope.Scope>
+  readonly confine: (command: ChildProcess.StandardCommand, bounds: Bounds) => Effect.Effect<ConfinedCommand, PlatformError | Schema.SchemaError, Scope.Scope>
   /** Password of the tool call that is served, for the proxy; undefined where nobody is asked. */
   readonly caller: Effect.Effect<string | undefined, never, Scope.Scope>
   /** `shared`: a port on which a command listens is one of this machine. */

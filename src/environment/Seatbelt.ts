@@ -24,15 +24,15 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as ChildProcess from "effect/process/ChildProcess"
 import * as SandboxNetwork from "./SandboxNetwork.ts"
-import { type Rule, within } from "./SandboxRules.ts"
+import { type Rule, isWithin } from "./SandboxRules.ts"
 import { NotBuilt, type Site, type Wall, type WallKind } from "./SandboxWall.ts"
 
-/** Network of a {@link profile}; a port is that of a proxy on this machine. */
+/** Network of a {@link renderProfile}; a port is that of a proxy on this machine. */
 export type ProfileNetwork = "none" | "all" | { readonly proxyPort: number }
 
-const quoted = (text: string): string => `"${text.replaceAll("\\", "\\\\").replaceAll("\"", "\\\"")}"`
+const quoteText = (text: string): string => `"${text.replaceAll("\\", "\\\\").replaceAll("\"", "\\\"")}"`
 
-const named = (filter: string, names: ReadonlyArray<string>): string => names.map((name) => `(${filter} ${quoted(name)})`).join(" ")
+const renderFilters = (filter: string, names: ReadonlyArray<string>): string => names.map((name) => `(${filter} ${quoteText(name)})`).join(" ")
 
 /** Services of the system that every program may ask. */
 const services = [
@@ -72,17 +72,17 @@ const base = [
   "(allow signal (target same-sandbox))",
   "(allow mach-host*)",
   "(allow mach-priv-task-port (target same-sandbox))",
-  `(allow mach-lookup ${named("global-name", services)})`,
-  `(allow sysctl-read ${named("sysctl-name-prefix", ["hw.", "machdep.", "net.routetable."])} ${named("sysctl-name", facts)})`,
+  `(allow mach-lookup ${renderFilters("global-name", services)})`,
+  `(allow sysctl-read ${renderFilters("sysctl-name-prefix", ["hw.", "machdep.", "net.routetable."])} ${renderFilters("sysctl-name", facts)})`,
   "(allow ipc-posix-sem)",
   "(allow system-socket (socket-domain AF_UNIX))",
   "(allow pseudo-tty)",
   "(allow file-read*)",
-  `(allow file-write* file-ioctl ${named("literal", [...devices, "/dev/ptmx"])} (regex #"^/dev/ttys[0-9]+$"))`,
+  `(allow file-write* file-ioctl ${renderFilters("literal", [...devices, "/dev/ptmx"])} (regex #"^/dev/ttys[0-9]+$"))`,
   "(allow file-write* (subpath \"/dev/fd\"))"
 ]
 
-const ofNetwork = (network: ProfileNetwork): ReadonlyArray<string> => {
+const renderNetwork = (network: ProfileNetwork): ReadonlyArray<string> => {
   if (network === "none") return []
   if (network !== "all") return [`(allow network-outbound (remote ip "localhost:${network.proxyPort}"))`]
   return [
@@ -90,21 +90,21 @@ const ofNetwork = (network: ProfileNetwork): ReadonlyArray<string> => {
     "(allow network-outbound (remote ip \"*:*\") (literal \"/private/var/run/mDNSResponder\"))",
     "(allow network-bind network-inbound (local ip \"*:*\"))",
     "(allow system-socket (require-all (socket-domain AF_SYSTEM) (socket-protocol 2)) (socket-domain AF_ROUTE))",
-    `(allow mach-lookup ${named("global-name", networkServices)})`
+    `(allow mach-lookup ${renderFilters("global-name", networkServices)})`
   ]
 }
 
 /** A name in any case, as a volume of macOS takes it. */
-const inAnyCase = (path: string): string => {
+const toAnyCasePattern = (path: string): string => {
   const escaped = path.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&").replaceAll("\"", ".")
   const cut = escaped.lastIndexOf("/") + 1
   return `#"^${escaped.slice(0, cut)}${escaped.slice(cut).replace(/[a-z]/gi, (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`)}$"`
 }
 
-const ofRule = ({ allows, isAbsent, isFile, path }: Rule): ReadonlyArray<string> => {
+const renderRule = ({ allows, isAbsent, isFile, path }: Rule): ReadonlyArray<string> => {
   // Nothing stands there whose real name could be compared.
-  if (isAbsent === true) return [`(deny file-write* (regex ${inAnyCase(path)}))`]
-  const place = `(${isFile === true ? "literal" : "subpath"} ${quoted(path)})`
+  if (isAbsent === true) return [`(deny file-write* (regex ${toAnyCasePattern(path)}))`]
+  const place = `(${isFile === true ? "literal" : "subpath"} ${quoteText(path)})`
   switch (allows) {
     case "write":
       return [`(allow file-read* file-write* ${place})`]
@@ -116,29 +116,29 @@ const ofRule = ({ allows, isAbsent, isFile, path }: Rule): ReadonlyArray<string>
 }
 
 /** Keeps written directories at their paths: under another one no rule would know what is in them. */
-const ofPlaces = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => {
+const renderPlaces = (rules: ReadonlyArray<Rule>): ReadonlyArray<string> => {
   const places = rules.filter(({ allows, isFile }) => allows === "write" && isFile !== true).map(({ path }) => path)
-  return places.length === 0 ? [] : [`(deny file-write-create file-write-unlink ${named("literal", places)})`]
+  return places.length === 0 ? [] : [`(deny file-write-create file-write-unlink ${renderFilters("literal", places)})`]
 }
 
 /** Sockets in a directory of temporary files. */
-const ofSockets = (directory: string): ReadonlyArray<string> => [
-  `(allow network-bind network-inbound (local unix-socket (subpath ${quoted(directory)})))`,
-  `(allow network-outbound (remote unix-socket (subpath ${quoted(directory)})))`
+const renderSockets = (directory: string): ReadonlyArray<string> => [
+  `(allow network-bind network-inbound (local unix-socket (subpath ${quoteText(directory)})))`,
+  `(allow network-outbound (remote unix-socket (subpath ${quoteText(directory)})))`
 ]
 
 /** The profile of a command under ordered rules without sources. Pure. */
-export const profile = (rules: ReadonlyArray<Rule>, network: ProfileNetwork, temporary: string | undefined): string =>
-  [...base, ...ofNetwork(network), ...temporary === undefined ? [] : ofSockets(temporary), ...rules.flatMap(ofRule), ...ofPlaces(rules), ""].join("\n")
+export const renderProfile = (rules: ReadonlyArray<Rule>, network: ProfileNetwork, temporary: string | undefined): string =>
+  [...base, ...renderNetwork(network), ...temporary === undefined ? [] : renderSockets(temporary), ...rules.flatMap(renderRule), ...renderPlaces(rules), ""].join("\n")
 
 /** A command and its arguments as words; the script of a shell where one is wanted. */
-const wordsOf = ({ args, command, options: { shell } }: ChildProcess.StandardCommand): ChildProcess.StandardCommand["args"] =>
+const toWords = ({ args, command, options: { shell } }: ChildProcess.StandardCommand): ChildProcess.StandardCommand["args"] =>
   shell === undefined || shell === false ? [command, ...args] : [shell === true ? "/bin/sh" : shell, "-c", [command, ...args].join(" ")]
 
-const build = (program: string) => Effect.fnUntraced(function*({ base, network }: Site): Effect.fn.Return<Wall, NotBuilt, Scope.Scope> {
+const buildWall = (program: string) => Effect.fnUntraced(function*({ base, network }: Site): Effect.fn.Return<Wall, NotBuilt, Scope.Scope> {
   const proxy = typeof network === "string"
     ? undefined
-    : yield* Effect.mapError(SandboxNetwork.proxy({ host: "127.0.0.1", port: 0 }, network), (reason) => new NotBuilt({ reason, isPassing: true }))
+    : yield* Effect.mapError(SandboxNetwork.openProxy({ host: "127.0.0.1", port: 0 }, network), (reason) => new NotBuilt({ reason, isPassing: true }))
   const reached: ProfileNetwork = typeof network === "string" ? network : { proxyPort: proxy?.port ?? 0 }
   return {
     ports: "shared",
@@ -146,7 +146,7 @@ const build = (program: string) => Effect.fnUntraced(function*({ base, network }
     confine: (command, { directory, rules }) =>
       Effect.succeed({
         program,
-        args: ["-p", profile(rules, reached, rules.find(({ allows, path }) => allows === "write" && within(path, base))?.path), ...wordsOf(command)],
+        args: ["-p", renderProfile(rules, reached, rules.find(({ allows, path }) => allows === "write" && isWithin(path, base))?.path), ...toWords(command)],
         directory,
         proxyPort: proxy?.port === undefined ? undefined : String(proxy.port)
       })
@@ -156,14 +156,14 @@ const build = (program: string) => Effect.fnUntraced(function*({ base, network }
 const make = (program: string): WallKind["make"] => Effect.fnUntraced(function*(files) {
   const isThere = yield* Effect.mapError(files.exists(program), ({ message }) => new NotBuilt({ reason: message, isPassing: true }))
   if (!isThere) return yield* new NotBuilt({ reason: `${program} is missing` })
-  return build(program)
+  return buildWall(program)
 })
 
 const noNetwork = /could not resolve host|nodename nor servname provided|ENOTFOUND|\b(?:connect|listen|bind|curl)\b[^\n]*(?:EPERM|operation not permitted)/i
 const noPermission = /operation not permitted|\bEPERM\b/i
 
 /** Walls of Seatbelt; `program` is `sandbox-exec`. */
-export const seatbelt = (program = "/usr/bin/sandbox-exec"): WallKind => ({
+export const makeSeatbelt = (program = "/usr/bin/sandbox-exec"): WallKind => ({
   name: "Seatbelt",
   requirement: "start hermes outside of another sandbox, on a macOS that has sandbox-exec",
   untried: "its profile was compared as text and never tried on a Mac by its tests: what it keeps commands from, the programs that it lets start, and file tools by /.vol",

@@ -25,7 +25,7 @@ export interface SetAside {
 
 const maxNames = 100
 
-const replaced = (path: string): PlatformError =>
+const makeReplacedError = (path: string): PlatformError =>
   systemError({
     _tag: "Busy",
     module: "FileSystem",
@@ -35,15 +35,15 @@ const replaced = (path: string): PlatformError =>
   })
 
 /** Works in a directory that is held, where it is the one at its path. */
-const inDirectory = <A, R>(
+const workInDirectory = <A, R>(
   directory: string,
   work: (at: string) => Effect.Effect<A, PlatformError, R>
 ): Effect.Effect<A, PlatformError, Exclude<R, Scope.Scope>> =>
   Effect.scoped(Effect.flatMap(HeldPath.holdDirectory(directory), ({ at, real }): Effect.Effect<A, PlatformError, R> =>
-    real === directory ? work(at) : Effect.fail(replaced(directory))))
+    real === directory ? work(at) : Effect.fail(makeReplacedError(directory))))
 
 /** Runs work in a directory that its owner may not write now. */
-const whileWritable = Effect.fnUntraced(function*<A, R>(directory: string, work: Effect.Effect<A, PlatformError, R>) {
+const runWhileWritable = Effect.fnUntraced(function*<A, R>(directory: string, work: Effect.Effect<A, PlatformError, R>) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.catchIf(work, ({ reason }) => reason._tag === "PermissionDenied", Effect.fnUntraced(function*() {
     const { mode } = yield* fs.stat(directory)
@@ -61,12 +61,12 @@ export const setAside = Effect.fnUntraced(function*(
   const path = yield* Path.Path
   const directory = path.dirname(place)
   const name = path.basename(place)
-  return yield* inDirectory(directory, Effect.fnUntraced(function*(at) {
+  return yield* workInDirectory(directory, Effect.fnUntraced(function*(at) {
     const names = Array.from({ length: maxNames }, (_, number) => name + asideSuffix + (number === 0 ? "" : `-${number + 1}`))
     const taken = new Set(yield* Effect.orElseSucceed(fs.readDirectory(at), () => []))
     const free = names.find((candidate) => !taken.has(candidate)) ?? `${name}${asideSuffix}`
-    yield* whileWritable(at, fs.rename(path.join(at, name), path.join(at, free)))
-    if (original !== undefined) yield* whileWritable(at, fs.symlink(original, path.join(at, name)))
+    yield* runWhileWritable(at, fs.rename(path.join(at, name), path.join(at, free)))
+    if (original !== undefined) yield* runWhileWritable(at, fs.symlink(original, path.join(at, name)))
     return { path: place, now: path.join(directory, free) }
   }))
 })
@@ -77,7 +77,7 @@ export const putBack = Effect.fnUntraced(function*(
 ): Effect.fn.Return<void, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  yield* inDirectory(path.dirname(place), Effect.fnUntraced(function*(at) {
+  yield* workInDirectory(path.dirname(place), Effect.fnUntraced(function*(at) {
     const names = yield* fs.readDirectory(at)
     if (names.includes(path.basename(place))) {
       const error = { _tag: "AlreadyExists", module: "FileSystem", method: "rename", pathOrDescriptor: place } as const

@@ -123,18 +123,18 @@ const maxOutput = 64 * 1024 * 1024
 /** Age of an index that its program left behind, in milliseconds. */
 const abandonedAfter = 24 * 60 * 60 * 1000
 
-const split = (output: Uint8Array): ReadonlyArray<string> => decoder.decode(output).split("\0").filter((part) => part !== "")
+const splitOutput = (output: Uint8Array): ReadonlyArray<string> => decoder.decode(output).split("\0").filter((part) => part !== "")
 
-const sideOf = (mode: string | undefined, hash: string | undefined): Side | undefined =>
+const toSide = (mode: string | undefined, hash: string | undefined): Side | undefined =>
   mode === undefined || hash === undefined || mode === "000000"
     ? undefined
     : { hash, type: mode === "120000" ? "link" : "file", mode: mode === "100755" ? 0o755 : 0o644 }
 
 /** Differences that `git diff-tree` lists. */
 const parseDifferences = (output: Uint8Array): ReadonlyArray<Difference> =>
-  Arr.chunksOf(split(output), 2).map(([meta = "", path = ""]) => {
+  Arr.chunksOf(splitOutput(output), 2).map(([meta = "", path = ""]) => {
     const [before, after, beforeHash, afterHash] = meta.slice(1).split(" ")
-    return { path, before: sideOf(before, beforeHash), after: sideOf(after, afterHash) }
+    return { path, before: toSide(before, beforeHash), after: toSide(after, afterHash) }
   })
 
 /** Contents that `git cat-file --batch` gives; the last one may be cut. */
@@ -157,7 +157,7 @@ export const open = Effect.fnUntraced(function*(
   { files, place, spawner }: TreeAccess,
   { apart, directory, isHidden, maxFileBytes, maxFiles, patience, tree }: Options
 ): Effect.fn.Return<ShadowRepository, GitFailed | PlatformError, Scope.Scope> {
-  const index = `${directory}/index-${yield* Ids.hex(12)}`
+  const index = `${directory}/index-${yield* Ids.makeHex(12)}`
   const env = {
     ...place === "here" ? { PATH: yield* TrustedPrograms.safePath } : {},
     LC_ALL: "C",
@@ -174,7 +174,7 @@ export const open = Effect.fnUntraced(function*(
   }
 
   /** Runs a program in the tree to its end; its output is cut at `most` bytes. */
-  const run = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: string | undefined, most = maxOutput, index?: string) {
+  const runProgram = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: string | undefined, most = maxOutput, index?: string) {
     // On another machine the name is looked up there, where commands have that machine to themselves.
     const file = place === "here" ? yield* TrustedPrograms.find(program) : program
     const handle = yield* spawner.spawn(ChildProcess.make(file, args, {
@@ -203,8 +203,8 @@ export const open = Effect.fnUntraced(function*(
     return { code, errors, output, isCut: length >= most }
   }, Effect.scoped)
 
-  const git = Effect.fnUntraced(function*(args: ReadonlyArray<string>, input?: string, most?: number) {
-    const result = yield* run("git", args, input, most)
+  const runGit = Effect.fnUntraced(function*(args: ReadonlyArray<string>, input?: string, most?: number) {
+    const result = yield* runProgram("git", args, input, most)
     if (result.code !== 0) return yield* new GitFailed({ message: `git ${args[0] ?? ""}: ${result.errors.trim().split("\n").at(-1) ?? ""}` })
     return result
   })
@@ -220,7 +220,7 @@ export const open = Effect.fnUntraced(function*(
   }
 
   // States of the past are needed by nobody: a change keeps its contents elsewhere.
-  const counted = decoder.decode((yield* run("git", ["count-objects", "-v"], undefined)).output)
+  const counted = decoder.decode((yield* runProgram("git", ["count-objects", "-v"], undefined)).output)
   const kibibytes = ["size", "size-pack"].reduce((sum, name) => sum + Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(counted)?.[1] ?? 0), 0)
   if (kibibytes > maxKibibytes) {
     for (const name of ["objects", "index"]) yield* files.remove(`${directory}/${name}`, { recursive: true, force: true })
@@ -229,9 +229,9 @@ export const open = Effect.fnUntraced(function*(
 
   // An index of a program that was killed is of no use; the newest one that was left saves hashing all files again.
   const now = yield* Clock.currentTimeMillis
-  const ageOf = (name: string) => Effect.map(files.stat(`${directory}/${name}`), ({ mtime }) => now - Option.getOrElse(mtime, () => new Date(now)).getTime())
+  const readAge = (name: string) => Effect.map(files.stat(`${directory}/${name}`), ({ mtime }) => now - Option.getOrElse(mtime, () => new Date(now)).getTime())
   for (const name of (yield* files.readDirectory(directory)).filter((name) => name.startsWith("index-"))) {
-    yield* Effect.ignore(Effect.flatMap(ageOf(name), (age) => age > abandonedAfter ? files.remove(`${directory}/${name}`, { force: true }) : Effect.void))
+    yield* Effect.ignore(Effect.flatMap(readAge(name), (age) => age > abandonedAfter ? files.remove(`${directory}/${name}`, { force: true }) : Effect.void))
   }
   yield* Effect.ignore(Effect.gen(function*() {
     const { atime, mtime } = yield* files.stat(`${directory}/index`)
@@ -247,26 +247,26 @@ export const open = Effect.fnUntraced(function*(
 
   /** Large files of the tree, by their paths. */
   const findLarge = Effect.map(
-    run("find", [".", "(", "-name", ".git", "-o", "-name", "node_modules", ")", "-prune", "-o", "-type", "f", "-size", `+${Math.floor(maxFileBytes / 512)}`, "-print0"], undefined),
-    ({ output }) => new Set(split(output).map((path) => path.slice(2)))
+    runProgram("find", [".", "(", "-name", ".git", "-o", "-name", "node_modules", ")", "-prune", "-o", "-type", "f", "-size", `+${Math.floor(maxFileBytes / 512)}`, "-print0"], undefined),
+    ({ output }) => new Set(splitOutput(output).map((path) => path.slice(2)))
   )
 
-  const stampOf = (path: string) =>
+  const readStamp = (path: string) =>
     Effect.map(files.stat(`${tree}/${path}`), ({ ino, mtime, size }) => ({
       size: Number(size),
       stamp: `${size} ${Option.getOrElse(mtime, () => new Date(0)).getTime()} ${Option.getOrElse(ino, () => 0)}`
     }))
 
   /** Puts files into the index; answers those that cannot be read. */
-  const store = (paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, GitFailed | PlatformError> =>
+  const storePaths = (paths: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, GitFailed | PlatformError> =>
     paths.length === 0 ? Effect.succeed([]) : Effect.flatMap(
-      run("git", ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], `${paths.join("\0")}\0`),
+      runProgram("git", ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], `${paths.join("\0")}\0`),
       ({ code, errors }) => {
         if (code === 0) return Effect.succeed([])
         if (/index\.lock|index-\w+\.lock|No space left|Read-only/i.test(errors)) return Effect.fail(new GitFailed({ message: errors.trim() }))
         if (paths.length === 1) return Effect.succeed(paths)
         const half = paths.length >> 1
-        return Effect.zipWith(store(paths.slice(0, half)), store(paths.slice(half)), (some, more) => [...some, ...more])
+        return Effect.zipWith(storePaths(paths.slice(0, half)), storePaths(paths.slice(half)), (some, more) => [...some, ...more])
       }
     )
 
@@ -283,12 +283,12 @@ export const open = Effect.fnUntraced(function*(
     ignored: [["-o", "--directory"]]
   }
 
-  const listed: ShadowRepository["listed"] = (listing, directory) =>
+  const listFiles: ShadowRepository["listed"] = (listing, directory) =>
     Effect.gen(function*() {
       const index = yield* userIndex
       const below = directory === tree ? "." : directory.slice(tree.length + 1)
-      const results = yield* Effect.forEach(listings[listing], (args) => run("git", ["ls-files", "-z", ...args, "--", below], undefined, maxOutput, index))
-      return results.every(({ code, isCut }) => code === 0 && !isCut) ? [...new Set(results.flatMap(({ output }) => split(output)))] : undefined
+      const results = yield* Effect.forEach(listings[listing], (args) => runProgram("git", ["ls-files", "-z", ...args, "--", below], undefined, maxOutput, index))
+      return results.every(({ code, isCut }) => code === 0 && !isCut) ? [...new Set(results.flatMap(({ output }) => splitOutput(output)))] : undefined
     }).pipe(Effect.orElseSucceed(() => undefined))
 
   let last = ""
@@ -296,19 +296,19 @@ export const open = Effect.fnUntraced(function*(
 
   const state = Effect.gen(function*() {
     const started = yield* Clock.currentTimeMillis
-    const listed = yield* git(["ls-files", "-z", "-t", "-m", "-d", "-o", "--exclude-standard", ...below, ...ownExcludes], undefined, maxOutput)
-    const entries = split(listed.output).map((line) => ({ tag: line[0], path: line.slice(2) }))
+    const listed = yield* runGit(["ls-files", "-z", "-t", "-m", "-d", "-o", "--exclude-standard", ...below, ...ownExcludes], undefined, maxOutput)
+    const entries = splitOutput(listed.output).map((line) => ({ tag: line[0], path: line.slice(2) }))
     if (listed.isCut || entries.length > maxFiles) return yield* new GitFailed({ message: `more than ${maxFiles} files` })
     const nested = entries.flatMap(({ path }) => path.endsWith("/") ? [path] : [])
     const candidates = entries.filter(({ path }) => !path.endsWith("/") && !path.includes("\uFFFD") && !isHidden(path))
     const largePaths = candidates.some(({ tag }) => tag !== "R") ? yield* findLarge : new Set<string>()
     const large = new Map<string, { readonly stamp: string; readonly size: number }>()
     for (const path of new Set(candidates.flatMap(({ path }) => largePaths.has(path) ? [path] : []))) {
-      const stamp = yield* Effect.option(stampOf(path))
+      const stamp = yield* Effect.option(readStamp(path))
       if (Option.isSome(stamp)) large.set(path, stamp.value)
     }
     const grown = candidates.flatMap(({ path, tag }) => tag === "C" && large.has(path) ? [path] : [])
-    if (grown.length > 0) yield* git(["update-index", "-z", "--force-remove", "--stdin"], `${grown.join("\0")}\0`)
+    if (grown.length > 0) yield* runGit(["update-index", "-z", "--force-remove", "--stdin"], `${grown.join("\0")}\0`)
     const changed = [...new Set(candidates.flatMap(({ path }) => large.has(path) ? [] : [path]))]
     const unread: Array<string> = []
     isWhole = true
@@ -317,20 +317,20 @@ export const open = Effect.fnUntraced(function*(
         isWhole = false
         break
       }
-      unread.push(...yield* store(chunk))
+      unread.push(...yield* storePaths(chunk))
     }
-    if (last === "" || changed.length > 0 || grown.length > 0) last = decoder.decode((yield* git(["write-tree"])).output).trim()
+    if (last === "" || changed.length > 0 || grown.length > 0) last = decoder.decode((yield* runGit(["write-tree"])).output).trim()
     return { id: last, large, unseen: [...nested, ...unread], isWhole } satisfies State
   })
 
   return {
     state,
-    listed,
+    listed: listFiles,
     // 1 says that it is not, and 128 that git cannot tell.
-    isIgnored: (path) => Effect.orElseSucceed(Effect.map(run("git", ["check-ignore", "-q", "--no-index", "--", path], undefined), ({ code }) => code === 0), () => false),
+    isIgnored: (path) => Effect.orElseSucceed(Effect.map(runProgram("git", ["check-ignore", "-q", "--no-index", "--", path], undefined), ({ code }) => code === 0), () => false),
     differences: (before, after) =>
-      before === after ? Effect.succeed([]) : Effect.map(git(["diff-tree", "-r", "-z", "--raw", "--no-renames", before, after]), ({ output }) => parseDifferences(output)),
+      before === after ? Effect.succeed([]) : Effect.map(runGit(["diff-tree", "-r", "-z", "--raw", "--no-renames", before, after]), ({ output }) => parseDifferences(output)),
     contents: (hashes, maxBytes) =>
-      hashes.length === 0 ? Effect.succeed(new Map()) : Effect.map(git(["cat-file", "--batch"], `${hashes.join("\n")}\n`, maxBytes), ({ output }) => parseContents(output))
+      hashes.length === 0 ? Effect.succeed(new Map()) : Effect.map(runGit(["cat-file", "--batch"], `${hashes.join("\n")}\n`, maxBytes), ({ output }) => parseContents(output))
   }
 })

@@ -16,7 +16,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import type { Rule } from "./SandboxRules.ts"
 import type { WallKind } from "./SandboxWall.ts"
-import { ruleAt } from "./WorkingTree.ts"
+import { findRuleAt } from "./WorkingTree.ts"
 
 /** A shared cache beside the one of a project. */
 export interface SharedCache {
@@ -67,20 +67,20 @@ const linkRegistry = Effect.fnUntraced(function*(from: string, leadsTo: string, 
   const path = yield* Path.Path
   if ((yield* fs.readDirectory(own)).length > 0) return
   let left = maxLinks
-  const link = (name: string, depth: number): Effect.Effect<void, PlatformError> =>
+  const linkEntries = (name: string, depth: number): Effect.Effect<void, PlatformError> =>
     Effect.gen(function*() {
       const entries = yield* fs.readDirectoryEntries(path.join(from, name))
       yield* Effect.forEach(entries, (entry) => {
         const inner = path.join(name, entry.name)
         const isUnit = depth === 2 && inner.startsWith("src/")
         if (entry.type === "Directory" && !isUnit) {
-          return Effect.andThen(fs.makeDirectory(path.join(own, inner)), link(inner, depth + 1))
+          return Effect.andThen(fs.makeDirectory(path.join(own, inner)), linkEntries(inner, depth + 1))
         }
         left--
         return left < 0 ? Effect.void : fs.symlink(path.join(leadsTo, inner), path.join(own, inner))
       }, { concurrency: 8, discard: true })
     })
-  yield* link("", 0)
+  yield* linkEntries("", 0)
 })
 
 /** Shows a shared cache; one that is not there, or that no package manager reads beside its own, is not shown. */
@@ -89,7 +89,7 @@ export const showShared = Effect.fnUntraced(function*(
 ): Effect.fn.Return<SharedCache, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const [usual] = supported.includes(name) ? yield* ruleAt("read", path.join(home, name)) : []
+  const [usual] = supported.includes(name) ? yield* findRuleAt("read", path.join(home, name)) : []
   if (usual === undefined || usual.isFile === true) return nothing
   const place = paths === "mounted" ? path.join(root, "shared", name) : usual.path
   if (paths === "mounted") yield* fs.makeDirectory(place, { recursive: true, mode: 0o700 })

@@ -59,7 +59,7 @@ export interface Options {
   readonly extraArguments?: ReadonlyArray<string> | undefined
 }
 
-const unavailable = (path: string, reason: string, remedy: string): ConfigError =>
+const makeUnavailableError = (path: string, reason: string, remedy: string): ConfigError =>
   new ConfigError({ path, message: `${path}: ${reason}. Remedy: ${remedy}, or set terminal.backend to sandbox or local` })
 
 /** Arguments that every connection has, before those of the user: the first of two wins. */
@@ -69,17 +69,17 @@ const fixedArguments = [
 ].flatMap((option) => ["-o", option])
 
 /** Sentence about a connection that failed. */
-const failure = ({ host, key, port, user }: Options, errors: string): string => {
+const describeFailure = ({ host, key, port, user }: Options, errors: string): string => {
   const where = `${user === undefined ? "" : `${user}@`}${host}${port === undefined ? "" : `:${port}`}`
   const by = `ssh ${port === undefined ? "" : `-p ${port} `}${user === undefined ? "" : `${user}@`}${host}`
   if (/host key verification failed|REMOTE HOST IDENTIFICATION/i.test(errors)) return `${where}: the key of the host is not known or has changed: check it, and connect once by \`${by}\``
   if (/permission denied/i.test(errors)) return `${where}: no key is accepted${key === undefined ? "" : ` (terminal.ssh_key: ${key})`}: set terminal.ssh_user and terminal.ssh_key, or load the key into your agent`
-  const last = TextCut.head(errors.trim().split("\n").at(-1) ?? "", 300)
+  const last = TextCut.takeHead(errors.trim().split("\n").at(-1) ?? "", 300)
   return `${where} cannot be reached: ${last === "" ? "the connection was closed" : last}`
 }
 
 /** Description of another machine for the model that works there. */
-export const described = ({ directory = "the user's home directory there", host }: Options): string =>
+export const describeHost = ({ directory = "the user's home directory there", host }: Options): string =>
   `Commands and file tools work on the machine ${host}, in ${directory}. Files of the machine that you are started on are not there.`
 
 /** Environment on another machine; it fails where there is no `ssh` here. Nothing is connected before the first command. */
@@ -87,12 +87,12 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   const fs = yield* FileSystem.FileSystem
   const outer = yield* ChildProcessSpawner
   const { host, key, port, user } = options
-  if (host === "" || host.startsWith("-") || user?.startsWith("-") === true) return yield* unavailable("terminal.ssh_host", `"${host}" is not the name of a host`, "name one")
+  if (host === "" || host.startsWith("-") || user?.startsWith("-") === true) return yield* makeUnavailableError("terminal.ssh_host", `"${host}" is not the name of a host`, "name one")
   const found = yield* Effect.result(TrustedPrograms.find("ssh").pipe(
     Effect.tap((program) => outer.exitCode(ChildProcess.make(program, ["-V"], { stdin: "ignore" })))
   ))
-  if (found._tag === "Failure") return yield* unavailable("terminal.backend", "ssh is not installed", "install the OpenSSH client")
-  if (key !== undefined && !(yield* Effect.orElseSucceed(fs.exists(key), () => false))) return yield* unavailable("terminal.ssh_key", `there is no ${key}`, "name the file of a private key")
+  if (found._tag === "Failure") return yield* makeUnavailableError("terminal.backend", "ssh is not installed", "install the OpenSSH client")
+  if (key !== undefined && !(yield* Effect.orElseSucceed(fs.exists(key), () => false))) return yield* makeUnavailableError("terminal.ssh_key", `there is no ${key}`, "name the file of a private key")
   const ssh = found.success
   // A ProxyCommand of the user's configuration is found in trusted directories too.
   const surroundings = { cwd: "/", env: { PATH: yield* TrustedPrograms.safePath }, extendEnv: true }
@@ -109,24 +109,24 @@ export const make = Effect.fnUntraced(function*(options: Options) {
   const start = Effect.fnUntraced(function*() {
     // The path of a socket is short, and that of the user's own directory for temporary files may not be.
     const sockets = yield* fs.makeTempDirectoryScoped({ directory: "/tmp", prefix: "hermes-ssh-" })
-    const client = (...how: ReadonlyArray<string>): RemoteShell.Client => (script, words) =>
+    const makeClient = (...how: ReadonlyArray<string>): RemoteShell.Client => (script, words) =>
       ChildProcess.make(ssh, [
         "-S", `${sockets}/s`, ...how, ...fixedArguments, ...destination,
-        ["exec", "/bin/sh", "-c", script, "hermes", ...words].map((word, index) => index < 3 ? word : RemoteShell.quoted(word)).join(" ")
+        ["exec", "/bin/sh", "-c", script, "hermes", ...words].map((word, index) => index < 3 ? word : RemoteShell.quoteWord(word)).join(" ")
       ], surroundings)
-    const shell = yield* RemoteShell.open(outer, client("-o", "ControlMaster=yes", "-o", "ControlPersist=no"))
+    const shell = yield* RemoteShell.open(outer, makeClient("-o", "ControlMaster=yes", "-o", "ControlPersist=no"))
     const answer = yield* shell.run("printf %s \"$HOME\"")
     home = new TextDecoder().decode(answer.output)
     const tunnel = (port: number) =>
       ChildProcess.make(ssh, ["-S", `${sockets}/s`, "-o", "ControlMaster=no", ...fixedArguments, "-W", `localhost:${port}`, ...destination], surroundings)
-    return { client: client("-o", "ControlMaster=no"), shell, tunnel }
+    return { client: makeClient("-o", "ControlMaster=no"), shell, tunnel }
   }, Effect.catch((error) =>
-    Effect.fail(error._tag === "ShellEnded" ? RemoteEnvironment.unreachable(failure(options, error.errors)) : error)), Effect.provideService(FileSystem.FileSystem, fs))
+    Effect.fail(error._tag === "ShellEnded" ? RemoteEnvironment.makeUnreachableError(describeFailure(options, error.errors)) : error)), Effect.provideService(FileSystem.FileSystem, fs))
 
   const environment = yield* RemoteEnvironment.make({
     name: "ssh",
     isConfined: false,
-    description: described(options),
+    description: describeHost(options),
     explain: () => undefined,
     reach: "all",
     key: Effect.succeed(host),
@@ -134,7 +134,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     lifetime: options.lifetime,
     admitted: options.forwarded ?? [],
     variables: {},
-    refused: (errors) => failure(options, errors),
+    refused: (errors) => describeFailure(options, errors),
     notices: {
       lost: `The connection to ${host} broke while the command ran: it may run on there. The next command connects again.`,
       again: (reason) => reason === "idle" ? undefined : `The connection to ${host} was opened again: background processes of this session are not followed any more.`

@@ -16,7 +16,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { isAgentDirectory, isEnvironmentFile, isLaterName } from "./LaterFiles.ts"
-import { within } from "./SandboxRules.ts"
+import { isWithin } from "./SandboxRules.ts"
 
 /** A file or a directory from which something runs later. */
 export interface LaterPlace {
@@ -77,26 +77,26 @@ const findHookDirectories = Effect.fnUntraced(function*(
     const texts = yield* Effect.forEach(files, readText)
     return [...ofUser, ...texts.flatMap(readHooksPaths)].map((value) => path.resolve(root, value))
   }))
-  const below = [...new Set(named.flat())].filter((place) => place !== tree && within(place, tree))
+  const below = [...new Set(named.flat())].filter((place) => place !== tree && isWithin(place, tree))
   return yield* Effect.filter(below, (place) => Effect.orElseSucceed(Effect.as(fs.lstat(place), true), () => false))
 })
 
 const isUnreadable = ({ reason }: PlatformError): boolean => reason._tag === "PermissionDenied"
 
 /** Findings in one directory. */
-interface Found {
+interface ScanFindings {
   readonly isRepository: boolean
   readonly later: ReadonlyArray<string>
   readonly environment: ReadonlyArray<string>
   readonly below: ReadonlyArray<string>
 }
 
-const nothing: Found = { isRepository: false, later: [], environment: [], below: [] }
+const nothing: ScanFindings = { isRepository: false, later: [], environment: [], below: [] }
 
 const lookAt = Effect.fnUntraced(function*(
   directory: string,
   tree: string
-): Effect.fn.Return<Found, never, FileSystem.FileSystem | Path.Path> {
+): Effect.fn.Return<ScanFindings, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const entries = yield* Effect.result(fs.readDirectoryEntries(directory))
@@ -130,7 +130,7 @@ export const scanTree = Effect.fnUntraced(function*(
 ): Effect.fn.Return<TreeScan, never, FileSystem.FileSystem | Path.Path> {
   const path = yield* Path.Path
   const seen = new Set<string>()
-  const found: Array<Found> = []
+  const found: Array<ScanFindings> = []
   const repositories: Array<string> = []
   for (let level: ReadonlyArray<string> = [tree, ...first]; level.length > 0 && seen.size < maxDirectories;) {
     const looked = [...new Set(level)].filter((directory) => !seen.has(directory)).slice(0, maxDirectories - seen.size)
@@ -145,7 +145,7 @@ export const scanTree = Effect.fnUntraced(function*(
   // A place below another one is kept or renamed with that one.
   const isInside = (place: string): boolean => {
     const above = path.dirname(place)
-    return within(above, tree) && above !== tree && (named.has(above) || isInside(above))
+    return isWithin(above, tree) && above !== tree && (named.has(above) || isInside(above))
   }
   const later = Array.from(named).filter((place) => !isInside(place))
   return {

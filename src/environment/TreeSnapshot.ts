@@ -29,15 +29,15 @@ import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
 import { CallConversation, type Service as Environment } from "./CommandEnvironment.ts"
 import * as FileWalk from "./FileWalk.ts"
 import * as NamedFiles from "./NamedFiles.ts"
-import type { Changed, FileState, Named, Place } from "./NamedFiles.ts"
+import type { ChangedFile, FileState, NamedContents, NamedPlace } from "./NamedFiles.ts"
 import * as ShadowRepository from "./ShadowRepository.ts"
 import * as WorkingTree from "./WorkingTree.ts"
 
-export type { Changed, FileState, Named, Place } from "./NamedFiles.ts"
+export type { ChangedFile, FileState, NamedContents, NamedPlace } from "./NamedFiles.ts"
 
 /** Changes that were found, and what was not looked at, as parts of a sentence. */
-export interface Seen {
-  readonly changes: ReadonlyArray<Changed>
+export interface TreeChanges {
+  readonly changes: ReadonlyArray<ChangedFile>
   /** Changed files beyond those that are listed. */
   readonly more: number
   readonly unseen: ReadonlyArray<string>
@@ -48,15 +48,15 @@ export interface Seen {
 /** A state of a tree. */
 export interface Snapshot {
   /** Compares the tree as it is now. */
-  readonly since: Effect.Effect<Seen>
+  readonly since: Effect.Effect<TreeChanges>
 }
 
 /** Takes snapshots. */
 export interface Service {
   /** The state of the working tree of a directory, with all that stands at some places of it, which a command names. */
-  readonly take: (directory: string, places?: ReadonlyArray<Place>) => Effect.Effect<Snapshot>
+  readonly take: (directory: string, places?: ReadonlyArray<NamedPlace>) => Effect.Effect<Snapshot>
   /** Reads what stands at the places that a command names in a directory. */
-  readonly named: (directory: string, places: ReadonlyArray<Place>) => Effect.Effect<Named>
+  readonly named: (directory: string, places: ReadonlyArray<NamedPlace>) => Effect.Effect<NamedContents>
 }
 
 /** Place and bounds of states. */
@@ -91,55 +91,55 @@ interface Observer {
   readonly git: Pick<ShadowRepository.ShadowRepository, "isIgnored" | "listed"> | undefined
 }
 
-const nothing = (...unseen: ReadonlyArray<string>): Snapshot => ({ since: Effect.succeed({ changes: [], more: 0, unseen, rebuilt: [] }) })
+const makeEmptySnapshot = (...unseen: ReadonlyArray<string>): Snapshot => ({ since: Effect.succeed({ changes: [], more: 0, unseen, rebuilt: [] }) })
 
-const unread = (what: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
+const describeUnread = (what: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.length === 0 ? [] : [`${what} ${names.slice(0, 3).join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`]
 
 /** Files that are no longer what they were, large ones by their times. */
-const largeChanges = (before: ShadowRepository.State["large"], after: ShadowRepository.State["large"]) =>
+const findLargeChanges = (before: ShadowRepository.State["large"], after: ShadowRepository.State["large"]) =>
   [...new Set([...before.keys(), ...after.keys()])].filter((path) => before.get(path)?.stamp !== after.get(path)?.stamp)
 
 /** Observes a tree by git. */
-const byGit = (repository: ShadowRepository.ShadowRepository, tree: string): Observer => ({
+const makeGitObserver = (repository: ShadowRepository.ShadowRepository, tree: string): Observer => ({
   git: repository,
   take: Effect.map(repository.state, (before): Snapshot => ({
     since: Effect.gen(function*() {
       const after = yield* repository.state
       const found = yield* repository.differences(before.id, after.id)
-      const large = largeChanges(before.large, after.large)
+      const large = findLargeChanges(before.large, after.large)
       // A file that was not stored before the command need not be one that the command made.
       const known = before.isWhole ? found : found.filter((each) => each.before !== undefined)
       const kept = known.slice(0, maxChanges)
       const hashes = [...new Set(kept.flatMap((each) => [each.before?.hash, each.after?.hash]).filter((hash) => hash !== undefined))]
       const contents = yield* repository.contents(hashes, maxContentBytes)
-      const fileOf = (side: ShadowRepository.Side | undefined): FileState | undefined => {
+      const toFileState = (side: ShadowRepository.Side | undefined): FileState | undefined => {
         if (side === undefined) return undefined
         const content = contents.get(side.hash)
         return { type: side.type, mode: side.mode, size: content?.length ?? 0, content }
       }
-      const largeFile = (file: { readonly size: number } | undefined): FileState | undefined =>
+      const toLargeFile = (file: { readonly size: number } | undefined): FileState | undefined =>
         file === undefined ? undefined : { type: "file", mode: 0o644, size: file.size, content: undefined }
-      const changes = new Map(kept.map((each) => [each.path, { path: `${tree}/${each.path}`, before: fileOf(each.before), after: fileOf(each.after) }]))
+      const changes = new Map(kept.map((each) => [each.path, { path: `${tree}/${each.path}`, before: toFileState(each.before), after: toFileState(each.after) }]))
       for (const path of large) {
         const small = changes.get(path)
-        changes.set(path, { path: `${tree}/${path}`, before: small?.before ?? largeFile(before.large.get(path)), after: small?.after ?? largeFile(after.large.get(path)) })
+        changes.set(path, { path: `${tree}/${path}`, before: small?.before ?? toLargeFile(before.large.get(path)), after: small?.after ?? toLargeFile(after.large.get(path)) })
       }
       return {
         changes: Array.from(changes.values()),
         more: known.length - kept.length,
         unseen: [
-          ...unread("nested repositories and unreadable files:", after.unseen),
+          ...describeUnread("nested repositories and unreadable files:", after.unseen),
           ...before.isWhole ? [] : ["files that are stored only after this command, because the tree is large"]
         ],
         rebuilt: []
       }
-    }).pipe(Effect.catch(({ message }) => nothing(`the files of ${tree}: ${message}`).since))
+    }).pipe(Effect.catch(({ message }) => makeEmptySnapshot(`the files of ${tree}: ${message}`).since))
   }))
 })
 
 /** Observes a tree by reading it. */
-const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, isHidden: Options["isHidden"]): Observer => {
+const makeReadingObserver = (files: FileSystem.FileSystem, path: Path.Path, tree: string, isHidden: Options["isHidden"]): Observer => {
   interface Read extends FileState {
     readonly stamp: string
   }
@@ -152,8 +152,8 @@ const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, 
     let left = 0
     let unread = 0
     /** A file that went away meanwhile is none of the tree. */
-    const missed = ({ reason }: PlatformError) => Effect.sync(() => void (reason._tag === "NotFound" || unread++))
-    yield* FileWalk.files(tree, tally).pipe(
+    const countUnread = ({ reason }: PlatformError) => Effect.sync(() => void (reason._tag === "NotFound" || unread++))
+    yield* FileWalk.walkFiles(tree, tally).pipe(
       Stream.takeUntil(() => found.size >= scanned.files),
       Stream.filter(({ relative }) => !isHidden(relative)),
       Stream.runForEach((entry) => Effect.catch(Effect.gen(function*() {
@@ -167,9 +167,9 @@ const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, 
         const isKept = Number(size) <= scanned.fileBytes && bytes + Number(size) <= scanned.bytes
         if (!isKept) left++
         else bytes += Number(size)
-        const content = !isKept ? undefined : before?.stamp === stamp && before.content !== undefined ? before.content : yield* Effect.catch(files.readFile(entry.path), missed)
+        const content = !isKept ? undefined : before?.stamp === stamp && before.content !== undefined ? before.content : yield* Effect.catch(files.readFile(entry.path), countUnread)
         found.set(entry.relative, { type: "file", mode: mode & 0o777, size: Number(size), content, stamp })
-      }), missed))
+      }), countUnread))
     ).pipe(Effect.provideService(FileSystem.FileSystem, files), Effect.provideService(Path.Path, path))
     known = found
     return { found, left, isCut: found.size >= scanned.files || tally.exhausted, unread, unreadable: tally.unreadable }
@@ -177,7 +177,7 @@ const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, 
 
   const isSame = (one: Read | undefined, other: Read | undefined): boolean =>
     one === other || one !== undefined && other !== undefined && one.type === other.type && one.mode === other.mode && one.size === other.size &&
-      (one.content === undefined || other.content === undefined ? one.stamp === other.stamp : one.content === other.content || Digest.hex(one.content, 64) === Digest.hex(other.content, 64))
+      (one.content === undefined || other.content === undefined ? one.stamp === other.stamp : one.content === other.content || Digest.toHex(one.content, 64) === Digest.toHex(other.content, 64))
 
   return {
     git: undefined,
@@ -185,7 +185,7 @@ const byReading = (files: FileSystem.FileSystem, path: Path.Path, tree: string, 
       since: Effect.map(read, (after) => {
         const names = [...new Set([...before.found.keys(), ...after.found.keys()])].filter((name) => !isSame(before.found.get(name), after.found.get(name)))
         return {
-          changes: names.slice(0, maxChanges).map((name): Changed => ({ path: `${tree}/${name}`, before: before.found.get(name), after: after.found.get(name) })),
+          changes: names.slice(0, maxChanges).map((name): ChangedFile => ({ path: `${tree}/${name}`, before: before.found.get(name), after: after.found.get(name) })),
           more: Math.max(0, names.length - maxChanges),
           unseen: [
             ...after.isCut ? [`more than ${scanned.files} files of ${tree} (install git to see them)`] : [],
@@ -231,40 +231,40 @@ export const make = Effect.fnUntraced(function*(
     }
   })))
 
-  const observe = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<Observer | string, ShadowRepository.GitFailed | PlatformError> {
+  const observeTree = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<Observer | string, ShadowRepository.GitFailed | PlatformError> {
     if (tree === "/" || home !== undefined && `${home}/`.startsWith(`${tree}/`)) return `${tree}, which holds your home directory`
     // The command that this state is taken for may write programs there.
     if (place === "here") TrustedPrograms.distrustPlaces([tree])
-    if (!(yield* hasGit)) return place === "here" ? byReading(files, path, tree, options.isHidden) : `${tree}: the machine that has it has no git`
+    if (!(yield* hasGit)) return place === "here" ? makeReadingObserver(files, path, tree, options.isHidden) : `${tree}: the machine that has it has no git`
     if (place === "here") yield* prune
     const base = place === "here" ? options.directory : yield* Effect.provideService(files.makeTempDirectoryScoped({ prefix: "hermes-trees-" }), Scope.Scope, scope)
     const repository = yield* ShadowRepository.open(trees, {
       tree,
-      directory: path.join(base, Digest.hex(tree, 16)),
+      directory: path.join(base, Digest.toHex(tree, 16)),
       apart: place === "here" ? options.apart : [base],
       isHidden: options.isHidden,
       maxFileBytes,
       maxFiles,
       patience
     }).pipe(Effect.provideService(Scope.Scope, scope))
-    return byGit(repository, tree)
+    return makeGitObserver(repository, tree)
   })
 
-  const found = Effect.fnUntraced(function*(directory: string) {
+  const findObserver = Effect.fnUntraced(function*(directory: string) {
     const tree = yield* Effect.flatMap(roots.rootOf(directory), (root) => Effect.orElseSucceed(files.realPath(root), () => root))
     const key = `${place === "here" ? "" : (yield* CallConversation) ?? ""}\0${tree}`
-    const observer = observers.get(key) ?? (yield* observe(tree))
+    const observer = observers.get(key) ?? (yield* observeTree(tree))
     observers.set(key, observer)
     return { key, observer, tree }
   })
 
-  const none = (...gaps: ReadonlyArray<string>): Named => ({ files: new Map(), gaps, rebuilt: [] })
+  const reportGaps = (...gaps: ReadonlyArray<string>): NamedContents => ({ files: new Map(), gaps, rebuilt: [] })
 
-  const named = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<Place>, counted: number) {
-    if (places.length === 0) return none()
-    if (place !== "here") return none("files of another machine")
-    const { observer, tree } = yield* found(directory)
-    if (typeof observer === "string") return none(observer)
+  const readNamedFiles = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<NamedPlace>, counted: number) {
+    if (places.length === 0) return reportGaps()
+    if (place !== "here") return reportGaps("files of another machine")
+    const { observer, tree } = yield* findObserver(directory)
+    if (typeof observer === "string") return reportGaps(observer)
     return yield* NamedFiles.read(places, {
       tree,
       cwd: directory,
@@ -277,35 +277,35 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Adds changes of the files that a command names to those that were found by the snapshot. */
-  const withNamed = ({ files: before, rebuilt }: Named, tree: string, seen: Seen): Effect.Effect<Seen> =>
+  const withNamed = ({ files: before, rebuilt }: NamedContents, tree: string, seen: TreeChanges): Effect.Effect<TreeChanges> =>
     Effect.gen(function*() {
-      const own = yield* NamedFiles.since(before)
+      const own = yield* NamedFiles.findChanges(before)
       const gone = yield* Effect.filter(rebuilt, (name) => Effect.map(Effect.orElseSucceed(files.exists(path.join(tree, name)), () => true), (is) => !is))
       const changes = [...own, ...seen.changes.filter(({ path }) => !before.has(path))].toSorted((one, other) => one.path < other.path ? -1 : 1)
       return { ...seen, changes, rebuilt: gone }
     }).pipe(Effect.provideService(FileSystem.FileSystem, files))
 
-  const taken = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<Place>) {
-    const { key, observer, tree } = yield* found(directory)
-    if (typeof observer === "string") return nothing(observer)
-    const before = yield* named(directory, places, NamedFiles.maxFiles)
+  const takeSnapshot = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<NamedPlace>) {
+    const { key, observer, tree } = yield* findObserver(directory)
+    if (typeof observer === "string") return makeEmptySnapshot(observer)
+    const before = yield* readNamedFiles(directory, places, NamedFiles.maxFiles)
     const snapshot = yield* Effect.onError(observer.take, () =>
       // A machine that was started again has none of it.
       Effect.sync(() => void (place === "elsewhere" && observers.delete(key))))
     const since = before.files.size + before.rebuilt.length === 0 ? snapshot.since : Effect.flatMap(snapshot.since, (seen) => withNamed(before, tree, seen))
-    return { since: Effect.timeoutOrElse(lock.withPermit(since), { duration: deadline, orElse: () => nothing(`${tree}: it took longer than ${deadline}`).since }) }
+    return { since: Effect.timeoutOrElse(lock.withPermit(since), { duration: deadline, orElse: () => makeEmptySnapshot(`${tree}: it took longer than ${deadline}`).since }) }
   })
 
   return {
     named: (directory, places) =>
-      lock.withPermit(named(directory, places, NamedFiles.maxCounted)).pipe(
-        Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(none(`it took longer than ${deadline} to look`)) }),
-        Effect.catch(({ message }) => Effect.succeed(none(message)))
+      lock.withPermit(readNamedFiles(directory, places, NamedFiles.maxCounted)).pipe(
+        Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(reportGaps(`it took longer than ${deadline} to look`)) }),
+        Effect.catch(({ message }) => Effect.succeed(reportGaps(message)))
       ),
     take: (directory, places = []) =>
-      lock.withPermit(taken(directory, places)).pipe(
-        Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(nothing(`${directory}: it took longer than ${deadline}`)) }),
-        Effect.catch(({ message }) => Effect.succeed(nothing(`the files of ${directory}: ${message}`)))
+      lock.withPermit(takeSnapshot(directory, places)).pipe(
+        Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(makeEmptySnapshot(`${directory}: it took longer than ${deadline}`)) }),
+        Effect.catch(({ message }) => Effect.succeed(makeEmptySnapshot(`the files of ${directory}: ${message}`)))
       )
   }
 })

@@ -22,7 +22,7 @@ import type { PlatformError } from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { isLaterPath } from "./LaterFiles.ts"
-import { within } from "./SandboxRules.ts"
+import { isWithin } from "./SandboxRules.ts"
 import { putBack, setAside, type SetAside } from "./SetAside.ts"
 import { describePlace, type LaterPlace, scanTree, type TreeScan } from "./TreeScan.ts"
 
@@ -68,7 +68,7 @@ export interface Options {
   readonly onChange: () => void
 }
 
-const pauseFor = ({ last }: TreeState): number => Math.max(pauseMillis, pauseRatio * (last?.took ?? 0))
+const computePause = ({ last }: TreeState): number => Math.max(pauseMillis, pauseRatio * (last?.took ?? 0))
 
 const isSame = (one: LaterPlace, other: LaterPlace | undefined): boolean =>
   other !== undefined && one.link === other.link && (one.link === undefined || one.isThere === other.isThere)
@@ -109,7 +109,7 @@ const restoreLink = Effect.fnUntraced(function*(ledger: Ledger, { link, path }: 
 /** Sets aside the new files of a tree; returns the findings that may stay. */
 const sweepTree = Effect.fnUntraced(function*(ledger: Ledger, { links }: TreeState, before: TreeScan, found: TreeScan) {
   const known = new Map(before.laterPlaces.map((place) => [place.path, place]))
-  const isAdmitted = (place: string) => [...ledger.admitted].some((file) => within(file, place))
+  const isAdmitted = (place: string) => [...ledger.admitted].some((file) => isWithin(file, place))
   const isPlanted = (place: LaterPlace) => !isSame(place, known.get(place.path)) && !isAdmitted(place.path)
   const planted = found.laterPlaces.filter(isPlanted)
   yield* Effect.forEach(planted, ({ path }) => removePlanted(ledger, path, known.get(path)?.link), { discard: true })
@@ -122,7 +122,7 @@ const sweepTree = Effect.fnUntraced(function*(ledger: Ledger, { links }: TreeSta
 /** Adds a place to the findings of the trees that hold it. */
 const acceptPlace = (states: Iterable<TreeState>, place: LaterPlace): void => {
   for (const state of states) {
-    if (state.last === undefined || !within(place.path, state.tree)) continue
+    if (state.last === undefined || !isWithin(place.path, state.tree)) continue
     const { scan } = state.last
     state.last = { ...state.last, scan: { ...scan, laterPlaces: [...scan.laterPlaces, place] } }
   }
@@ -147,19 +147,19 @@ export const make = Effect.fnUntraced(function*(
 
   /** Looks through a tree, without the places that the user lets commands write. */
   const scanWatched = Effect.fnUntraced(function*({ last, tree }: TreeState) {
-    const given = writable.filter((place) => place !== tree && within(place, tree))
+    const given = writable.filter((place) => place !== tree && isWithin(place, tree))
     const found = yield* scanTree(tree, { first: last?.scan.directories ?? [], home })
-    const laterPlaces = found.laterPlaces.filter(({ path }) => !given.some((place) => within(path, place)))
+    const laterPlaces = found.laterPlaces.filter(({ path }) => !given.some((place) => isWithin(path, place)))
     return { ...found, laterPlaces }
   })
 
-  const look = Effect.fnUntraced(function*(state: TreeState) {
+  const refreshScan = Effect.fnUntraced(function*(state: TreeState) {
     const start = yield* Clock.currentTimeMillis
     const { last, running, tree } = state
     if (last !== undefined && running === 0 && start < last.at + lookMillis) return last.scan
     const found = yield* scanWatched(state)
     if (last === undefined) {
-      const inside = (yield* links).filter((place) => within(place, tree))
+      const inside = (yield* links).filter((place) => isWithin(place, tree))
       state.links = yield* Effect.forEach(inside, describePlace)
     }
     const scan = last === undefined || running === 0 ? found : yield* sweepTree(ledger, state, last.scan, found)
@@ -171,16 +171,16 @@ export const make = Effect.fnUntraced(function*(
   }, Effect.provideContext(services))
 
   const lookOnce = (state: TreeState): Effect.Effect<TreeScan> =>
-    Effect.uninterruptible(state.lock.withPermit(Effect.suspend(() => look(state))))
+    Effect.uninterruptible(state.lock.withPermit(Effect.suspend(() => refreshScan(state))))
 
   /** Looks again where no other command did. */
   const lookWhereDue = Effect.fnUntraced(function*(state: TreeState) {
     const now = yield* Clock.currentTimeMillis
-    if (now >= (state.last?.at ?? 0) + pauseFor(state)) yield* lookOnce(state)
+    if (now >= (state.last?.at ?? 0) + computePause(state)) yield* lookOnce(state)
   })
 
   const lookAgain = (state: TreeState): Effect.Effect<never> =>
-    Effect.forever(Effect.andThen(Effect.suspend(() => Effect.sleep(pauseFor(state))), lookWhereDue(state)))
+    Effect.forever(Effect.andThen(Effect.suspend(() => Effect.sleep(computePause(state))), lookWhereDue(state)))
 
   const whileRunning = Effect.fnUntraced(function*(tree: string) {
     const state = yield* findState(tree)

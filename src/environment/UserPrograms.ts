@@ -22,7 +22,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import type { ProgramSandbox } from "../config/SettingSections.ts"
-import { workingDirectory } from "../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../platform/CurrentProcess.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 
 /** Starts programs of the user. */
@@ -56,11 +56,11 @@ export const UserPrograms = Context.Reference<Service>("hermes-effect/environmen
       sandbox === "full"
         ? Effect.service(ChildProcessSpawner)
         : Effect.fail(new ConfigError({ path: setting, message: `${setting}: there is no sandbox in a library; start it by the program hermes, or set it to full` })),
-    startDirectory: Effect.sync(workingDirectory),
+    startDirectory: Effect.sync(getWorkingDirectory),
     admit: () => Effect.void
   })
 })
 
 /** A sandbox in one word or two. Pure. */
-export const described = (sandbox: ProgramSandbox): string =>
+export const describeProgramSandbox = (sandbox: ProgramSandbox): string =>
   typeof sandbox === "string" ? sandbox : [sandbox.policy, ...sandbox.network === undefined ? [] : [`network ${sandbox.network}`], ...sandbox.hosts ?? []].join(", ")

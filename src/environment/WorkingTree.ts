@@ -8,7 +8,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as GitDirectory from "../platform/GitDirectory.ts"
 import { isEnvironmentFile } from "./LaterFiles.ts"
-import { type Rule, within } from "./SandboxRules.ts"
+import { type Rule, isWithin } from "./SandboxRules.ts"
 import type { TreeScan } from "./TreeScan.ts"
 
 /** Finds working trees, each once. */
@@ -25,10 +25,10 @@ export const make = Effect.fnUntraced(function*(home: string | undefined): Effec
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const known = new Map<string, string>()
-  const holdsHome = (directory: string): boolean => directory === home || (home ?? "").startsWith(`${directory}/`)
+  const hasHome = (directory: string): boolean => directory === home || (home ?? "").startsWith(`${directory}/`)
 
-  const search = Effect.fnUntraced(function*(directory: string) {
-    for (let at = directory; at !== path.dirname(at) && !holdsHome(at); at = path.dirname(at)) {
+  const findRoot = Effect.fnUntraced(function*(directory: string) {
+    for (let at = directory; at !== path.dirname(at) && !hasHome(at); at = path.dirname(at)) {
       // A directory that cannot be looked at is no repository of this user's.
       const isRoot = Effect.flatMap(GitDirectory.isRepository(at), (found) => found ? Effect.succeed(true) : fs.exists(path.join(at, ownTree)))
       if (yield* Effect.orElseSucceed(isRoot, () => false)) return at
@@ -40,7 +40,7 @@ export const make = Effect.fnUntraced(function*(home: string | undefined): Effec
   return {
     rootOf: (directory) => {
       const root = known.get(directory)
-      return root === undefined ? Effect.tap(Effect.provideContext(search(directory), services), (found) => Effect.sync(() => known.set(directory, found))) : Effect.succeed(root)
+      return root === undefined ? Effect.tap(Effect.provideContext(findRoot(directory), services), (found) => Effect.sync(() => known.set(directory, found))) : Effect.succeed(root)
     }
   }
 })
@@ -63,12 +63,12 @@ const pointer = /^gitdir: (\/.+)\n?$/
  * The files of git for a working tree: its `.git` directory, or the repository that a linked working tree belongs to. A `.git` file
  * counts only where the repository names the tree too, so that a project cannot point at directories that are not its own.
  */
-export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<GitFiles, PlatformError, FileSystem.FileSystem | Path.Path> {
+export const findGitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Return<GitFiles, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const own = path.join(tree, ".git")
   /** A directory without a configuration is no repository yet: all of it stays as it is. */
-  const of = Effect.fnUntraced(function*(directory: string, linked: string | undefined): Effect.fn.Return<GitFiles, PlatformError> {
+  const listGitFiles = Effect.fnUntraced(function*(directory: string, linked: string | undefined): Effect.fn.Return<GitFiles, PlatformError> {
     if (!(yield* fs.exists(path.join(directory, "config")))) return { directories: [], fixed: linked === undefined ? [own] : [directory, own], reserved: [], absent: [] }
     return {
       directories: [directory, ...linked === undefined ? [] : [linked]],
@@ -80,7 +80,7 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
       absent: [path.join(directory, "commondir")]
     }
   })
-  const read = (file: string) => Effect.orElseSucceed(fs.readFileString(file), () => "")
+  const readOrEmpty = (file: string) => Effect.orElseSucceed(fs.readFileString(file), () => "")
   // Not followed: a link could make any directory a repository of this project.
   const kind = yield* Effect.map(fs.lstat(own), ({ type }) => type).pipe(
     // After any other error nothing is known of what has to be fixed.
@@ -89,18 +89,18 @@ export const gitFiles = Effect.fnUntraced(function*(tree: string): Effect.fn.Ret
   const nothing: GitFiles = { directories: [], fixed: [], reserved: [own], absent: [] }
   if (kind === undefined) return nothing
   // To git an empty one is none.
-  if (kind === "Directory") return (yield* fs.readDirectory(own)).length === 0 ? nothing : yield* of(own, undefined)
-  const linked = kind === "File" ? pointer.exec(yield* read(own))?.[1] : undefined
+  if (kind === "Directory") return (yield* fs.readDirectory(own)).length === 0 ? nothing : yield* listGitFiles(own, undefined)
+  const linked = kind === "File" ? pointer.exec(yield* readOrEmpty(own))?.[1] : undefined
   const alone: GitFiles = { directories: [], fixed: kind === "File" ? [own] : [], reserved: [], absent: [] }
   if (linked === undefined) return alone
   const repository = path.dirname(path.dirname(linked))
   const isLinked = path.basename(path.dirname(linked)) === "worktrees" && path.basename(repository) === ".git"
-  const back = isLinked ? (yield* read(path.join(linked, "gitdir"))).trim() : ""
-  return back === own ? yield* of(repository, linked) : alone
+  const back = isLinked ? (yield* readOrEmpty(path.join(linked, "gitdir"))).trim() : ""
+  return back === own ? yield* listGitFiles(repository, linked) : alone
 })
 
 /** A rule at the real path of a file or a directory; none where nothing is there. */
-export const ruleAt = Effect.fnUntraced(function*(allows: Rule["allows"], named: string): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem> {
+export const findRuleAt = Effect.fnUntraced(function*(allows: Rule["allows"], named: string): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.gen(function*() {
     const real = yield* fs.realPath(named)
@@ -118,18 +118,18 @@ interface Keeping {
   readonly absent: (file: string) => Effect.Effect<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem>
 }
 
-const whatIsThere: Keeping = { reserved: (directory) => ruleAt("read", directory), absent: (file) => ruleAt("read", file) }
+const whatIsThere: Keeping = { reserved: (directory) => findRuleAt("read", directory), absent: (file) => findRuleAt("read", file) }
 
 /** Rules for files from which something runs later: links to a place outside of the tree need none. */
 const findLaterRules = Effect.fnUntraced(function*(tree: string, { laterPlaces }: Pick<TreeScan, "laterPlaces">) {
   const fs = yield* FileSystem.FileSystem
   const root = yield* Effect.orElseSucceed(fs.realPath(tree), () => tree)
-  const rules = yield* Effect.forEach(laterPlaces, ({ path }) => ruleAt("read", path))
-  return rules.flat().filter(({ path }) => path !== root && within(path, root)).map((rule): Rule => ({ ...rule, keeps: "later" }))
+  const rules = yield* Effect.forEach(laterPlaces, ({ path }) => findRuleAt("read", path))
+  return rules.flat().filter(({ path }) => path !== root && isWithin(path, root)).map((rule): Rule => ({ ...rule, keeps: "later" }))
 })
 
 /** Rules for a working tree and for what is fixed or hidden in it, for the files that exist now. */
-export const rulesOf = Effect.fnUntraced(function*(
+export const listRules = Effect.fnUntraced(function*(
   tree: string,
   { hidesEnvFiles, policy, scan }: {
     readonly policy: "read-only" | "workspace-write"
@@ -141,17 +141,17 @@ export const rulesOf = Effect.fnUntraced(function*(
 ): Effect.fn.Return<ReadonlyArray<Rule>, PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const git = yield* gitFiles(tree)
+  const git = yield* findGitFiles(tree)
   const isRead = policy === "read-only"
-  const inner = yield* Effect.forEach(isRead ? [] : scan?.repositories ?? [], gitFiles)
+  const inner = yield* Effect.forEach(isRead ? [] : scan?.repositories ?? [], findGitFiles)
   const inRoot = Effect.map(fs.readDirectory(tree), (names) => names.filter(isEnvironmentFile).map((name) => path.join(tree, name)))
   const hidden = !hidesEnvFiles ? [] : scan?.environmentFiles ?? (yield* inRoot)
   const lists = yield* Effect.all([
-    Effect.forEach([tree, ...git.directories], (named) => ruleAt(isRead ? "read" : "write", named)),
-    Effect.forEach([git, ...inner].flatMap(({ fixed }) => fixed), (named) => ruleAt("read", named)),
+    Effect.forEach([tree, ...git.directories], (named) => findRuleAt(isRead ? "read" : "write", named)),
+    Effect.forEach([git, ...inner].flatMap(({ fixed }) => fixed), (named) => findRuleAt("read", named)),
     Effect.forEach([...[git, ...inner].flatMap((each) => each.reserved), path.join(tree, ".hermes")], reserved),
     Effect.forEach([git, ...inner].flatMap((each) => each.absent), absent),
-    Effect.forEach(hidden, (named) => ruleAt("nothing", named))
+    Effect.forEach(hidden, (named) => findRuleAt("nothing", named))
   ])
   return [...lists.flat(2), ...isRead || scan === undefined ? [] : yield* findLaterRules(tree, scan)]
 })

@@ -34,20 +34,20 @@ export interface Rule<Returned, A> {
   readonly accepts?: (answer: Returned) => void
 }
 
-const field = (answer: object, name: string): unknown => Reflect.get(answer, name)
+const readField = (answer: object, name: string): unknown => Reflect.get(answer, name)
 
-const text = (value: unknown): string | undefined =>
+const toNonBlankText = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value : undefined
 
-const string = (answer: unknown): string | undefined => typeof answer === "string" ? answer : undefined
+const readString = (answer: unknown): string | undefined => typeof answer === "string" ? answer : undefined
 
-const first = <A>(answers: ReadonlyArray<A>): A | undefined => answers[0]
+const takeFirst = <A>(answers: ReadonlyArray<A>): A | undefined => answers[0]
 
 /** All contexts, joined by a blank line. */
 export const contexts: Rule<string | { readonly context: string }, string> = {
   read: (answer) => {
-    if (!Predicate.isObject(answer)) return text(answer)
-    const named = field(answer, "context")
+    if (!Predicate.isObject(answer)) return toNonBlankText(answer)
+    const named = readField(answer, "context")
     return named ? Json.toText(named) : undefined
   },
   merge: (texts) => texts.join("\n\n")
@@ -57,28 +57,28 @@ export const contexts: Rule<string | { readonly context: string }, string> = {
 export const firstDirective: Rule<Block | Approve, Block | Approve> = {
   read: (answer) => {
     if (!Predicate.isObject(answer)) return undefined
-    const action = field(answer, "action")
+    const action = readField(answer, "action")
     if (action === "block") {
-      const message = field(answer, "message")
+      const message = readField(answer, "message")
       return typeof message === "string" && message !== "" ? { action, message } : undefined
     }
     if (action !== "approve") return undefined
-    const message = text(field(answer, "message"))
-    const rule = text(field(answer, "rule_key"))
+    const message = toNonBlankText(readField(answer, "message"))
+    const rule = toNonBlankText(readField(answer, "rule_key"))
     return {
       action,
       ...(message === undefined ? {} : { message }),
       ...(rule === undefined ? {} : { rule_key: rule })
     }
   },
-  merge: first
+  merge: takeFirst
 }
 
 /** The first string, which may be empty. */
-export const firstString: Rule<string, string> = { read: string, merge: first }
+export const firstString: Rule<string, string> = { read: readString, merge: takeFirst }
 
 /** The first string that is not empty. */
 export const firstText: Rule<string, string> = {
-  read: (answer) => answer === "" ? undefined : string(answer),
-  merge: first
+  read: (answer) => answer === "" ? undefined : readString(answer),
+  merge: takeFirst
 }

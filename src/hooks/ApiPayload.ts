@@ -14,17 +14,17 @@ import type { UsageCounters } from "./PayloadTable.ts"
 /** Fields of a request that are no part of its body. */
 const transport: ReadonlySet<string> = new Set(["timeout", "http_client"])
 
-/** The `request` of an event. */
-export const request = (effective: ModelRequest): { readonly method: "POST"; readonly body: ModelRequest } => ({
+/** The `toRequestFields` of an event. */
+export const toRequestFields = (effective: ModelRequest): { readonly method: "POST"; readonly body: ModelRequest } => ({
   method: "POST",
   body: Object.fromEntries(Object.entries(effective).filter(([name]) => !transport.has(name)))
 })
 
 /** `finish_reason` as consumers know it. */
-export const finishReason = (reason: Response.FinishReason): string => reason.replaceAll("-", "_")
+export const formatFinishReason = (reason: Response.FinishReason): string => reason.replaceAll("-", "_")
 
-/** `usage` of an event; null when the provider reported none. */
-export const usage = (reported: Response.Usage): UsageCounters | null =>
+/** `toUsageCounters` of an event; null when the provider reported none. */
+export const toUsageCounters = (reported: Response.Usage): UsageCounters | null =>
   reported.inputTokens.total === undefined && reported.inputTokens.uncached === undefined &&
     reported.outputTokens.total === undefined
     ? null
@@ -32,11 +32,11 @@ export const usage = (reported: Response.Usage): UsageCounters | null =>
     : Usage.toWire(Usage.fromResponse(reported)) as UsageCounters
 
 /** Visible text of an answer. */
-const content = (parts: ReadonlyArray<ContentPart>): string =>
+const joinVisibleText = (parts: ReadonlyArray<ContentPart>): string =>
   parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
 
 /** The answer as a message: text, reasoning, and tool calls in the form of chat completions. */
-const assistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Record<string, unknown>> => {
+const toAssistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Record<string, unknown>> => {
   const reasoning = parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("")
   const calls = parts.flatMap((part) =>
     part.type === "tool-call"
@@ -45,17 +45,17 @@ const assistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Record<st
   )
   return {
     role: "assistant",
-    content: content(parts),
+    content: joinVisibleText(parts),
     ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
     ...(calls.length === 0 ? {} : { tool_calls: calls })
   }
 }
 
 /** Fields about an answer. */
-export const answer = (response: ModelResponse) => {
-  const message = assistantMessage(response.parts)
-  const counters = usage(response.usage)
-  const reason = finishReason(response.finishReason)
+export const toAnswerFields = (response: ModelResponse) => {
+  const message = toAssistantMessage(response.parts)
+  const counters = toUsageCounters(response.usage)
+  const reason = formatFinishReason(response.finishReason)
   return {
     finish_reason: reason,
     response_model: response.model ?? null,
@@ -66,15 +66,15 @@ export const answer = (response: ModelResponse) => {
 }
 
 /** Fields of a `post_api_request` about its answer; what is more than a number or a name is made when it is read. */
-export const answerFields = (response: ModelResponse) => {
-  let whole: ReturnType<typeof answer> | undefined
-  const made = () => whole ??= answer(response)
+export const makeLazyAnswerFields = (response: ModelResponse) => {
+  let whole: ReturnType<typeof toAnswerFields> | undefined
+  const getAnswerFields = () => whole ??= toAnswerFields(response)
   return {
-    finish_reason: finishReason(response.finishReason),
+    finish_reason: formatFinishReason(response.finishReason),
     response_model: response.model ?? null,
-    response: () => made().response,
-    usage: () => made().usage,
-    assistant_message: () => made().assistant_message,
+    response: () => getAnswerFields().response,
+    usage: () => getAnswerFields().usage,
+    assistant_message: () => getAnswerFields().assistant_message,
     assistant_content_chars: response.parts.reduce((sum, part) => part.type === "text" ? sum + part.text.length : sum, 0),
     assistant_tool_call_count: response.parts.reduce((sum, part) => part.type === "tool-call" ? sum + 1 : sum, 0)
   }
@@ -83,8 +83,8 @@ export const answerFields = (response: ModelResponse) => {
 /** Reasons that say that an answer could not be read; the contract has one name for them. */
 const malformed: ReadonlySet<string> = new Set(["InvalidResponseError", "InvalidOutputError", "StructuredOutputError"])
 
-/** The `error` of an event. */
-export const error = (cause: unknown): { readonly type: string; readonly message: string } => {
+/** The `toErrorFields` of an event. */
+export const toErrorFields = (cause: unknown): { readonly type: string; readonly message: string } => {
   if (AiError.isAiError(cause)) {
     const { _tag, message } = cause.reason
     return { type: malformed.has(_tag) ? "InvalidAPIResponse" : _tag, message }

@@ -11,7 +11,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as EventPayload from "./EventPayload.ts"
 import { defaultCapacity, type Listener } from "./Hook.ts"
-import { attempt, describe, type Faults, forked, type Restore, settledUntil } from "./IsolatedCall.ts"
+import { attempt, describeFailure, type FaultReporter, forkIsolated, type Restore, awaitExitOrFiber } from "./IsolatedCall.ts"
 import * as ObserverQueue from "./ObserverQueue.ts"
 
 /** Time that a removed hook may still work on what waits in its queue. One that was too slow to the last gets none. */
@@ -21,44 +21,44 @@ export const flushDeadline = Duration.seconds(5)
 const strikes = 3
 
 /** A listener as it is called: bound to what it needs, or to its hook's queue. */
-export interface Bound {
+export interface BoundListener {
   readonly label: string
   readonly event: string
   readonly deadline: Duration.Duration
   readonly onFailure: Listener["onFailure"]
   readonly handle: (payload: object) => Effect.Effect<unknown, unknown>
-  readonly pace: Pace
+  readonly pace: DeliveryPace
   /** True when it cannot change the run: its event asks nothing, or the run never waits for it. */
   readonly isObserver: boolean
 }
 
 /** Delivery of a hook's events, and of those that count together with it, as it has turned out. */
-export interface Pace {
+export interface DeliveryPace {
   readonly label: string
   /** Scope of the hook that registered first. */
   readonly scope: Scope.Scope
   /** Deadlines missed in a row; {@link strikes} while an event runs on. */
   slow: number
   /** Absent as long as the run waits. */
-  queue: ObserverQueue.Sender<Queued> | undefined
+  queue: ObserverQueue.Sender<QueuedEvent> | undefined
 }
 
 /** An event that waits in a queue. */
-interface Queued {
-  readonly listener: Bound
+interface QueuedEvent {
+  readonly listener: BoundListener
   readonly payload: object
   /** The context of the run that the event is from. */
   readonly context: Context.Context<never>
 }
 
 /** Reads a listener's answer; undefined when it is none. */
-export type Read<A> = (answer: unknown) => A | undefined
+export type AnswerReader<A> = (answer: unknown) => A | undefined
 
 /** Takes a listener's answer as it is. */
-export const identity: Read<unknown> = (answer) => answer ?? undefined
+export const acceptAnswer: AnswerReader<unknown> = (answer) => answer ?? undefined
 
 /** A listener at work, or the exit of one that is done. */
-type Handling<A> = Exit.Exit<A | undefined, unknown> | Effect.Effect<A | undefined, unknown>
+type ListenerHandling<A> = Exit.Exit<A | undefined, unknown> | Effect.Effect<A | undefined, unknown>
 
 /** A listener that is done and says nothing. */
 const silent = Exit.succeed(undefined)
@@ -71,17 +71,17 @@ interface Dispatcher {
    */
   readonly dispatch: <A>(
     name: string,
-    told: ReadonlyArray<Bound>,
+    told: ReadonlyArray<BoundListener>,
     fields: () => object,
-    read: Read<A>
+    read: AnswerReader<A>
   ) => Effect.Effect<ReadonlyArray<A>>
   /** Delivers by a queue from now on, after `first`. */
-  readonly startQueue: (pace: Pace, capacity: number, first?: Effect.Effect<void>) => Effect.Effect<void>
+  readonly startQueue: (pace: DeliveryPace, capacity: number, first?: Effect.Effect<void>) => Effect.Effect<void>
 }
 
 /** Makes a dispatcher: payloads have at most `maxChars` in a request or response, faults go to `warn`. */
-export const make = (maxChars: number, warn: Faults): Dispatcher => {
-  const failed = <A>(listener: Bound, what: string, read: Read<A>): Effect.Effect<A | undefined> =>
+export const make = (maxChars: number, warn: FaultReporter): Dispatcher => {
+  const reportFailure = <A>(listener: BoundListener, what: string, read: AnswerReader<A>): Effect.Effect<A | undefined> =>
     Effect.map(
       warn(`hook ${listener.event}: ${listener.label} ${what}`),
       () => listener.onFailure === "closed"
@@ -90,7 +90,7 @@ export const make = (maxChars: number, warn: Faults): Dispatcher => {
     )
 
   /** Calls a listener; an exit where it is done at once, which needs no fiber. */
-  const handled = <A>(listener: Bound, payload: object, read: Read<A>): Handling<A> => {
+  const callListener = <A>(listener: BoundListener, payload: object, read: AnswerReader<A>): ListenerHandling<A> => {
     try {
       const handling = listener.handle(payload)
       if (handling === Effect.void) return silent
@@ -100,39 +100,39 @@ export const make = (maxChars: number, warn: Faults): Dispatcher => {
     }
   }
 
-  const settled = <A>(listener: Bound, exit: Exit.Exit<A | undefined, unknown> | undefined, read: Read<A>): Effect.Effect<A | undefined> => {
+  const handleListenerExit = <A>(listener: BoundListener, exit: Exit.Exit<A | undefined, unknown> | undefined, read: AnswerReader<A>): Effect.Effect<A | undefined> => {
     const { pace } = listener
     if (listener.isObserver) pace.slow = exit === undefined ? pace.slow + 1 : 0
-    if (exit === undefined) return failed(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
-    return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${describe(exit.cause)}`, read)
+    if (exit === undefined) return reportFailure(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
+    return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : reportFailure(listener, `failed: ${describeFailure(exit.cause)}`, read)
   }
 
   /** Waits for a listener that was called, no longer than its deadline. */
-  const ended = <A>(listener: Bound, handling: Handling<A>, read: Read<A>, restore: Restore): Effect.Effect<A | undefined> =>
+  const awaitListener = <A>(listener: BoundListener, handling: ListenerHandling<A>, read: AnswerReader<A>, restore: Restore): Effect.Effect<A | undefined> =>
     Exit.isExit(handling)
-      ? settled(listener, handling, read)
-      : Effect.flatMap(attempt(handling, listener.deadline, restore), (exit) => settled(listener, exit, read))
+      ? handleListenerExit(listener, handling, read)
+      : Effect.flatMap(attempt(handling, listener.deadline, restore), (exit) => handleListenerExit(listener, exit, read))
 
   /** Waits for an observer of an event that changes nothing; at its deadline it runs on, and the run with it. */
-  const observed = <A>(listener: Bound, fiber: Fiber.Fiber<A | undefined, unknown>, read: Read<A>, restore: Restore): Effect.Effect<A | undefined> =>
-    Effect.flatMap(settledUntil(fiber, listener.deadline, restore), (ended) =>
-      Fiber.isFiber(ended) ? Effect.as(demote(listener, ended), undefined) : settled(listener, ended, read))
+  const awaitObserver = <A>(listener: BoundListener, fiber: Fiber.Fiber<A | undefined, unknown>, read: AnswerReader<A>, restore: Restore): Effect.Effect<A | undefined> =>
+    Effect.flatMap(awaitExitOrFiber(fiber, listener.deadline, restore), (ended) =>
+      Fiber.isFiber(ended) ? Effect.as(moveToQueue(listener, ended), undefined) : handleListenerExit(listener, ended, read))
 
   /** The end of an event that runs on: it has its deadline once more. */
-  const finished = (listener: Bound, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
+  const finishOverdueEvent = (listener: BoundListener, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
     Effect.timeoutOption(Fiber.await(fiber), listener.deadline).pipe(
       Effect.ensuring(Effect.sync(() => fiber.interruptUnsafe())),
-      Effect.flatMap((exit) => Option.isSome(exit) ? settled(listener, exit.value, identity) : Effect.void),
+      Effect.flatMap((exit) => Option.isSome(exit) ? handleListenerExit(listener, exit.value, acceptAnswer) : Effect.void),
       Effect.asVoid
     )
 
-  const startQueue = (pace: Pace, capacity: number, first?: Effect.Effect<void>): Effect.Effect<void> =>
-    ObserverQueue.make<Queued>({
+  const startQueue = (pace: DeliveryPace, capacity: number, first?: Effect.Effect<void>): Effect.Effect<void> =>
+    ObserverQueue.make<QueuedEvent>({
       capacity,
       first,
       flush: () => pace.slow >= strikes ? Duration.zero : flushDeadline,
       handle: ({ context, listener, payload }) =>
-        Effect.uninterruptibleMask((restore) => Effect.asVoid(ended(listener, handled(listener, payload, identity), identity, restore))).pipe(
+        Effect.uninterruptibleMask((restore) => Effect.asVoid(awaitListener(listener, callListener(listener, payload, acceptAnswer), acceptAnswer, restore))).pipe(
           Effect.updateContext((own: Context.Context<never>) => Context.merge(own, context))
         ),
       onLost: (count) => Effect.logWarning(`hook ${pace.label}: ${count} events were lost at the end`)
@@ -143,11 +143,11 @@ export const make = (maxChars: number, warn: Faults): Dispatcher => {
       })
     )
 
-  const demote = (listener: Bound, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
+  const moveToQueue = (listener: BoundListener, fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> => {
     const { pace } = listener
     // Until it has caught up nobody waits for it, at the end of the run neither.
     pace.slow = strikes
-    const first = finished(listener, fiber)
+    const first = finishOverdueEvent(listener, fiber)
     if (pace.queue !== undefined) return Effect.asVoid(Effect.forkIn(first, pace.scope))
     // It may never be come to before the hook is removed.
     const interrupted = Scope.addFinalizer(pace.scope, Effect.sync(() => fiber.interruptUnsafe()))
@@ -161,9 +161,9 @@ export const make = (maxChars: number, warn: Faults): Dispatcher => {
   }
 
   /** Keeps an event for an observer that the run does not wait for; an Effect where the queue had no room. */
-  const enqueued = (
-    listener: Bound,
-    queue: ObserverQueue.Sender<Queued>,
+  const enqueueEvent = (
+    listener: BoundListener,
+    queue: ObserverQueue.Sender<QueuedEvent>,
     payload: object,
     context: Context.Context<never>
   ): Effect.Effect<void> | undefined =>
@@ -171,7 +171,7 @@ export const make = (maxChars: number, warn: Faults): Dispatcher => {
       ? undefined
       : warn(`hook ${listener.label}: its queue is full, the oldest events are dropped`)
 
-  const made = (name: string, fields: () => object): Exit.Exit<object> => {
+  const makePayloadExit = (name: string, fields: () => object): Exit.Exit<object> => {
     try {
       return Exit.succeed(EventPayload.make(name, fields(), maxChars))
     } catch (error) {
@@ -180,58 +180,58 @@ export const make = (maxChars: number, warn: Faults): Dispatcher => {
   }
 
   /** Tells listeners of a payload from `first` on, whose `handling` has begun where it is given; `answers` takes what they answer. */
-  const tellRest = <A>(
-    told: ReadonlyArray<Bound>,
+  const notifyRemaining = <A>(
+    told: ReadonlyArray<BoundListener>,
     payload: Exit.Exit<object>,
-    read: Read<A>,
+    read: AnswerReader<A>,
     restore: Restore,
     context: Context.Context<never>,
     answers: Array<A | undefined>,
     first: number,
-    begun: Handling<A> | undefined
+    begun: ListenerHandling<A> | undefined
   ): Effect.Effect<void> => {
-    const tell = (listener: Bound): Effect.Effect<A | undefined> => {
-      if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${describe(payload.cause)}`, read)
+    const notifyListener = (listener: BoundListener): Effect.Effect<A | undefined> => {
+      if (!Exit.isSuccess(payload)) return reportFailure(listener, `was not called: ${describeFailure(payload.cause)}`, read)
       const { queue } = listener.pace
-      if (listener.isObserver && queue !== undefined) return Effect.as(enqueued(listener, queue, payload.value, context) ?? Effect.void, undefined)
-      const handling = handled(listener, payload.value, read)
+      if (listener.isObserver && queue !== undefined) return Effect.as(enqueueEvent(listener, queue, payload.value, context) ?? Effect.void, undefined)
+      const handling = callListener(listener, payload.value, read)
       return Exit.isExit(handling) || !listener.isObserver
-        ? ended(listener, handling, read, restore)
-        : forked(handling, (fiber) => observed(listener, fiber, read, restore))
+        ? awaitListener(listener, handling, read, restore)
+        : forkIsolated(handling, (fiber) => awaitObserver(listener, fiber, read, restore))
     }
     /** Observers of the event that are waited for, each with what of its hook comes after it. */
-    const waiting = new Map<Pace, Effect.Effect<void>>()
+    const waiting = new Map<DeliveryPace, Effect.Effect<void>>()
     const running = new Set<Fiber.Fiber<unknown, unknown>>()
     /** Tells one listener; undefined when that is done. */
-    const tellBeside = (listener: Bound, index: number): Effect.Effect<void> | undefined => {
+    const notifyConcurrently = (listener: BoundListener, index: number): Effect.Effect<void> | undefined => {
       const keep = Effect.map((answer: A | undefined) => void (answers[index] = answer))
       const before = waiting.get(listener.pace)
       if (before !== undefined) {
-        waiting.set(listener.pace, Effect.andThen(before, Effect.suspend(() => keep(tell(listener)))))
+        waiting.set(listener.pace, Effect.andThen(before, Effect.suspend(() => keep(notifyListener(listener)))))
         return undefined
       }
       const isBegun = index === first && begun !== undefined
-      if ((listener.isObserver && listener.pace.queue !== undefined && !isBegun) || !Exit.isSuccess(payload)) return keep(tell(listener))
-      const handling = isBegun ? begun : handled(listener, payload.value, read)
+      if ((listener.isObserver && listener.pace.queue !== undefined && !isBegun) || !Exit.isSuccess(payload)) return keep(notifyListener(listener))
+      const handling = isBegun ? begun : callListener(listener, payload.value, read)
       if (Exit.isExit(handling) && Exit.isSuccess(handling)) {
         if (listener.isObserver) listener.pace.slow = 0
         answers[index] = handling.value
         return undefined
       }
-      if (Exit.isExit(handling) || !listener.isObserver) return keep(ended(listener, handling, read, restore))
-      return forked(handling, (fiber) => {
-        const ended = keep(observed(listener, fiber, read, restore))
+      if (Exit.isExit(handling) || !listener.isObserver) return keep(awaitListener(listener, handling, read, restore))
+      return forkIsolated(handling, (fiber) => {
+        const ended = keep(awaitObserver(listener, fiber, read, restore))
         if (fiber.pollUnsafe() !== undefined) return ended
         running.add(fiber)
         waiting.set(listener.pace, Effect.andThen(ended, Effect.sync(() => void running.delete(fiber))))
         return Effect.void
       })
     }
-    const tellFrom = (index: number): Effect.Effect<void> => {
+    const notifyFrom = (index: number): Effect.Effect<void> => {
       for (let next = index; next < told.length; next++) {
         const listener = told[next]
-        const telling = listener === undefined ? undefined : tellBeside(listener, next)
-        if (telling !== undefined) return Effect.flatMap(telling, () => tellFrom(next + 1))
+        const telling = listener === undefined ? undefined : notifyConcurrently(listener, next)
+        if (telling !== undefined) return Effect.flatMap(telling, () => notifyFrom(next + 1))
       }
       return waiting.size === 0 ? Effect.void : awaited
     }
@@ -240,43 +240,43 @@ export const make = (maxChars: number, warn: Faults): Dispatcher => {
       const all = only === undefined || others.length > 0 ? Effect.all(waiting.values(), { concurrency: "unbounded", discard: true }) : only
       return Effect.onInterrupt(restore(all), () => Effect.sync(() => running.forEach((fiber) => fiber.interruptUnsafe())))
     })
-    return tellFrom(first)
+    return notifyFrom(first)
   }
 
   /** {@link Dispatcher.dispatch} of a fiber that is not interrupted here; listeners that are done at once cost a call each. */
-  const told = <A>(
+  const notifyListeners = <A>(
     name: string,
-    told: ReadonlyArray<Bound>,
+    told: ReadonlyArray<BoundListener>,
     fields: () => object,
-    read: Read<A>,
+    read: AnswerReader<A>,
     restore: Restore,
     context: Context.Context<never>
   ): Effect.Effect<ReadonlyArray<A>> => {
-    const payload = made(name, fields)
+    const payload = makePayloadExit(name, fields)
     const answers: Array<A | undefined> = []
-    const given = (): ReadonlyArray<A> => answers.length === 0 ? [] : answers.filter((answer) => answer !== undefined)
-    const rest = (first: number, begun?: Handling<A>): Effect.Effect<ReadonlyArray<A>> =>
-      Effect.map(tellRest(told, payload, read, restore, context, answers, first, begun), given)
-    if (!Exit.isSuccess(payload)) return rest(0)
+    const collectAnswers = (): ReadonlyArray<A> => answers.length === 0 ? [] : answers.filter((answer) => answer !== undefined)
+    const notifyAndCollect = (first: number, begun?: ListenerHandling<A>): Effect.Effect<ReadonlyArray<A>> =>
+      Effect.map(notifyRemaining(told, payload, read, restore, context, answers, first, begun), collectAnswers)
+    if (!Exit.isSuccess(payload)) return notifyAndCollect(0)
     for (let index = 0; index < told.length; index++) {
       const listener = told[index]
       if (listener === undefined) continue
       const { isObserver, pace } = listener
       if (isObserver && pace.queue !== undefined) {
-        const warned = enqueued(listener, pace.queue, payload.value, context)
-        if (warned !== undefined) return Effect.flatMap(warned, () => rest(index + 1))
+        const warned = enqueueEvent(listener, pace.queue, payload.value, context)
+        if (warned !== undefined) return Effect.flatMap(warned, () => notifyAndCollect(index + 1))
         continue
       }
-      const handling = handled(listener, payload.value, read)
-      if (!Exit.isExit(handling) || !Exit.isSuccess(handling)) return rest(index, handling)
+      const handling = callListener(listener, payload.value, read)
+      if (!Exit.isExit(handling) || !Exit.isSuccess(handling)) return notifyAndCollect(index, handling)
       if (isObserver) pace.slow = 0
       if (handling.value !== undefined) answers[index] = handling.value
     }
-    return Effect.succeed(given())
+    return Effect.succeed(collectAnswers())
   }
 
   const dispatch: Dispatcher["dispatch"] = (name, listeners, fields, read) =>
-    Effect.uninterruptibleMask((restore) => Effect.withFiber((fiber) => told(name, listeners, fields, read, restore, fiber.context)))
+    Effect.uninterruptibleMask((restore) => Effect.withFiber((fiber) => notifyListeners(name, listeners, fields, read, restore, fiber.context)))
 
   return { dispatch, startQueue }
 }

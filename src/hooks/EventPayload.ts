@@ -24,11 +24,11 @@ import * as Sanitizer from "./Sanitizer.ts"
 
 const messages = new WeakMap<object, Schema.Json>()
 
-const messageOf = (message: unknown): Schema.Json => {
-  if (typeof message !== "object" || message === null) return Sanitizer.copyOf(message)
+const copyMessage = (message: unknown): Schema.Json => {
+  if (typeof message !== "object" || message === null) return Sanitizer.copyField(message)
   let copy = messages.get(message)
   if (copy === undefined) {
-    copy = Sanitizer.copyOf(message)
+    copy = Sanitizer.copyField(message)
     messages.set(message, copy)
   }
   return copy
@@ -60,22 +60,22 @@ class Late {
   #make(name: string, maxChars: number): Schema.Json {
     const value: unknown = typeof this.#value === "function" ? this.#value() : this.#value
     if (this.#treatment === "bound") return Sanitizer.sanitize(value, maxChars)
-    if (this.#treatment !== "late" || !Array.isArray(this.#value)) return Sanitizer.copyOf(value)
+    if (this.#treatment !== "late" || !Array.isArray(this.#value)) return Sanitizer.copyField(value)
     // The messages of a request are the provider's own objects: nothing says that they stay as they are.
-    const each = name === "conversation_history" ? messageOf : Sanitizer.copyOf
+    const each = name === "conversation_history" ? copyMessage : Sanitizer.copyField
     return Object.freeze(this.#value.slice(0, this.#length).map(each))
   }
 }
 
 /** Late fields of a payload. */
-interface Unread {
+interface LateFields {
   readonly maxChars: number
   readonly fields: Record<string, Late>
 }
 
-const unread = new WeakMap<object, Unread>()
+const unread = new WeakMap<object, LateFields>()
 
-const unreadOf = (payload: object): Unread => {
+const findLateFields = (payload: object): LateFields => {
   for (let at: object | null = payload; at !== null; at = Reflect.getPrototypeOf(at)) {
     const found = unread.get(at)
     if (found !== undefined) return found
@@ -85,13 +85,13 @@ const unreadOf = (payload: object): Unread => {
 
 const accessors = new Map<string, PropertyDescriptor>()
 
-const accessorOf = (name: string): PropertyDescriptor => {
+const getAccessor = (name: string): PropertyDescriptor => {
   const known = accessors.get(name)
   if (known !== undefined) return known
   const accessor: PropertyDescriptor = {
     enumerable: true,
     get(this: object): Schema.Json | undefined {
-      const { fields, maxChars } = unreadOf(this)
+      const { fields, maxChars } = findLateFields(this)
       return fields[name]?.read(name, maxChars)
     }
   }
@@ -110,7 +110,7 @@ const inspect = Symbol.for("nodejs.util.inspect.custom")
 const noEntries: Schema.Json = Object.freeze([])
 
 /** The treatment of a value that is not copied at once. */
-const lateness = (name: string, value: unknown): Treatment | undefined => {
+const classifyTreatment = (name: string, value: unknown): Treatment | undefined => {
   const treated = treatment.get(name)
   if (treated === "late" || treated === "bound" || (treated === "made" && typeof value === "function")) return treated
   return typeof value === "string" && value.length > Sanitizer.longestShort && value.length <= Sanitizer.longestText ? "text" : undefined
@@ -120,14 +120,14 @@ const lateness = (name: string, value: unknown): Treatment | undefined => {
  * Makes plain objects that keep the fields of a payload in themselves: the engine learns from the first ones how many there are. Of a
  * literal it expects no more than are written in it, and makes a hash table of one that gets so many more.
  */
-const plain = (): () => Record<string, unknown> => {
+const makeObjectFactory = (): () => Record<string, unknown> => {
   const Plain = function() {}
   Plain.prototype = Object.prototype
   return () => Reflect.construct(Plain, [])
 }
 
-const ofHooks: ReadonlyMap<string, () => Record<string, unknown>> = new Map(Object.keys(table).map((name) => [name, plain()]))
-const ofOthers = plain()
+const ofHooks: ReadonlyMap<string, () => Record<string, unknown>> = new Map(Object.keys(table).map((name) => [name, makeObjectFactory()]))
+const ofOthers = makeObjectFactory()
 
 /** Makes the frozen payload of one event. A version that the emitter set stays. */
 export const make = (event: string, fields: object, maxChars: number): object => {
@@ -142,11 +142,11 @@ export const make = (event: string, fields: object, maxChars: number): object =>
       payload[name] = value
       continue
     }
-    const late = lateness(name, value)
-    if (late === undefined) payload[name] = Array.isArray(value) && value.length === 0 ? noEntries : Sanitizer.copyOf(value)
+    const late = classifyTreatment(name, value)
+    if (late === undefined) payload[name] = Array.isArray(value) && value.length === 0 ? noEntries : Sanitizer.copyField(value)
     else {
       waiting[name] = new Late(value, late)
-      Object.defineProperty(payload, name, accessorOf(name))
+      Object.defineProperty(payload, name, getAccessor(name))
       isLate = true
     }
   }

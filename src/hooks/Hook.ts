@@ -90,7 +90,7 @@ type OptionsOf<Name extends string> = Name extends "pre_tool_call" ? GuardOption
   : ObserverOptions
 
 /** Return value of a listener. */
-type Returned<Name extends HookName> = Name extends AskName ? HookReturns[Name] | undefined | void : void
+type ListenerResult<Name extends HookName> = Name extends AskName ? HookReturns[Name] | undefined | void : void
 
 /** The payload of a hook; of one that this runtime does not know, any object. */
 export type EventOf<Name extends string> = Name extends HookName ? HookEvents[Name] : Readonly<Record<string, unknown>>
@@ -101,39 +101,39 @@ const observerDeadline = Duration.seconds(5)
 export const defaultCapacity = 1024
 
 /** True for an event whose listeners may answer; listeners of any other are only told. */
-export const answers = (event: string): event is AskName => isHookName(event) && "answer" in table[event]
+export const canAnswer = (event: string): event is AskName => isHookName(event) && "answer" in table[event]
 
-const deadlineOf = (event: string, deadline: Duration.Input | undefined): Duration.Duration | undefined => {
+const resolveDeadline = (event: string, deadline: Duration.Input | undefined): Duration.Duration | undefined => {
   if (deadline !== undefined) return Duration.fromInputUnsafe(deadline)
-  return answers(event) ? undefined : observerDeadline
+  return canAnswer(event) ? undefined : observerDeadline
 }
 
-const deliveryOf = (options: ObserverOptions): Delivery =>
+const toDelivery = (options: ObserverOptions): Delivery =>
   options.mode === "queued"
     ? { mode: "queued", capacity: Math.max(1, Math.floor(options.capacity ?? defaultCapacity)) }
     : inline
 
 // Payloads are made for the event that a listener names, which the record of listeners cannot express.
-const handler = <R>(handle: (payload: never) => Effect.Effect<unknown, unknown, R>): Listener<R>["handle"] =>
+const eraseHandleType = <R>(handle: (payload: never) => Effect.Effect<unknown, unknown, R>): Listener<R>["handle"] =>
   handle as Listener<R>["handle"]
 
-const single = <R>(
+const makeSingleHook = <R>(
   event: string,
   name: string,
   handle: Listener<R>["handle"],
   options: GuardOptions & ObserverOptions
 ): Hook<R> => ({
   label: options.label ?? (name === "" ? "anonymous" : name),
-  listeners: [{ event, handle, deadline: deadlineOf(event, options.deadline), onFailure: options.onFailure ?? "open" }],
-  delivery: deliveryOf(options)
+  listeners: [{ event, handle, deadline: resolveDeadline(event, options.deadline), onFailure: options.onFailure ?? "open" }],
+  delivery: toDelivery(options)
 })
 
 /** Listens to one event. What the listener fails with is a warning; what it needs it gets at registration. */
 export const on = <Name extends HookName, E = never, R = never>(
   name: Name,
-  handle: (event: HookEvents[Name]) => Effect.Effect<Returned<Name>, E, R>,
+  handle: (event: HookEvents[Name]) => Effect.Effect<ListenerResult<Name>, E, R>,
   options?: OptionsOf<Name>
-): Hook<NoInfer<R>> => single(name, handle.name, handler(handle), options ?? {})
+): Hook<NoInfer<R>> => makeSingleHook(name, handle.name, eraseHandleType(handle), options ?? {})
 
 /** The listeners of an {@link observer}: as many as it wants, none of which answers. */
 type Handlers = { readonly [Name in HookName]?: (event: HookEvents[Name]) => Effect.Effect<void, unknown, unknown> }
@@ -151,15 +151,15 @@ export const observer = <const H extends Handlers>(
   listeners: Object.entries(handlers).map(([event, handle]) => ({
     event,
     // The record's exact type says what its handlers need; its entries only know `unknown`.
-    handle: handler(handle) as Listener<NeedsOf<H>>["handle"],
+    handle: eraseHandleType(handle) as Listener<NeedsOf<H>>["handle"],
     deadline: Duration.fromInputUnsafe(options.deadline ?? observerDeadline),
     onFailure: "open"
   })),
-  delivery: deliveryOf(options)
+  delivery: toDelivery(options)
 })
 
 /** A value, a promise or an Effect as one Effect; a rejection is a failure. */
-const settle = (returned: unknown): Effect.Effect<unknown, unknown> => {
+const toEffect = (returned: unknown): Effect.Effect<unknown, unknown> => {
   // An Effect that a plain function returns is run as it is: nothing says what it fails with or needs.
   if (Effect.isEffect(returned)) return returned as Effect.Effect<unknown, unknown>
   return Predicate.isPromiseLike(returned)
@@ -180,4 +180,4 @@ export const fromPlain = <const Name extends string>(
   fn: (event: EventOf<Name>) => unknown,
   options?: OptionsOf<Name>
 ): Hook =>
-  single(name, fn.name, (payload) => settle(fn(payload as EventOf<Name>)), options ?? {})
+  makeSingleHook(name, fn.name, (payload) => toEffect(fn(payload as EventOf<Name>)), options ?? {})

@@ -29,13 +29,13 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { TupleLike } from "../domain/TupleLike.ts"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import * as RunContext from "../domain/RunContext.ts"
 import type { Rule } from "./Answers.ts"
-import { type Bound, identity, type Pace } from "./Dispatch.ts"
+import { type BoundListener, acceptAnswer, type DeliveryPace } from "./Dispatch.ts"
 import * as Dispatch from "./Dispatch.ts"
-import { answers, type Hook } from "./Hook.ts"
-import { makeFaults } from "./IsolatedCall.ts"
+import { canAnswer, type Hook } from "./Hook.ts"
+import { makeFaultReporter } from "./IsolatedCall.ts"
 import { type Answers, type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
 import { defaultMaxChars } from "./Sanitizer.ts"
@@ -105,27 +105,27 @@ const makeUnsafe = (settings: Settings): Service => {
   const answerDeadline = settings.answerDeadline ?? Duration.seconds(30)
   const infos = new Set<() => HookInfo>()
   // Arrays are replaced, never changed: an event is told to those who listened when it happened.
-  const listeners = new Map<string, ReadonlyArray<Bound>>()
+  const listeners = new Map<string, ReadonlyArray<BoundListener>>()
 
-  const add = (bound: Bound): void => {
+  const addListener = (bound: BoundListener): void => {
     listeners.set(bound.event, [...listeners.get(bound.event) ?? [], bound])
   }
-  const remove = (bound: Bound): void => {
+  const removeListener = (bound: BoundListener): void => {
     const rest = listeners.get(bound.event)?.filter((other) => other !== bound) ?? []
     if (rest.length === 0) listeners.delete(bound.event)
     else listeners.set(bound.event, rest)
   }
 
-  const { dispatch, startQueue } = Dispatch.make(maxChars, makeFaults())
+  const { dispatch, startQueue } = Dispatch.make(maxChars, makeFaultReporter())
 
-  const paces = new WeakMap<object, Pace>()
+  const paces = new WeakMap<object, DeliveryPace>()
 
   /** The pace of a hook; inline hooks of one owner share theirs, so that events which are queued keep their order. */
-  const paceOf = Effect.fnUntraced(function*({ delivery, label, owner }: Hook<unknown>) {
+  const resolvePace = Effect.fnUntraced(function*({ delivery, label, owner }: Hook<unknown>) {
     const scope = yield* Effect.scope
     const known = owner === undefined || delivery.mode === "queued" ? undefined : paces.get(owner.key)
     if (known !== undefined) return known
-    const pace: Pace = { label: delivery.mode === "queued" ? label : owner?.label ?? label, scope, slow: 0, queue: undefined }
+    const pace: DeliveryPace = { label: delivery.mode === "queued" ? label : owner?.label ?? label, scope, slow: 0, queue: undefined }
     if (delivery.mode === "queued") yield* startQueue(pace, delivery.capacity)
     else if (owner !== undefined) paces.set(owner.key, pace)
     return pace
@@ -135,10 +135,10 @@ const makeUnsafe = (settings: Settings): Service => {
     Effect.gen(function*() {
       const context = yield* Effect.context<R>()
       for (const { event } of hook.listeners) {
-        if (!isHookName(event)) yield* Effect.logWarning(unknownName(hook.label, event))
+        if (!isHookName(event)) yield* Effect.logWarning(formatUnknownName(hook.label, event))
       }
-      const pace = yield* paceOf(hook)
-      const bound = hook.listeners.map((listener): Bound => ({
+      const pace = yield* resolvePace(hook)
+      const bound = hook.listeners.map((listener): BoundListener => ({
         ...listener,
         deadline: listener.deadline ?? answerDeadline,
         label: hook.label,
@@ -150,9 +150,9 @@ const makeUnsafe = (settings: Settings): Service => {
             : Effect.updateContext(handling, (input: Context.Context<never>) => Context.merge(context, input))
         },
         pace,
-        isObserver: hook.delivery.mode === "queued" || !answers(listener.event)
+        isObserver: hook.delivery.mode === "queued" || !canAnswer(listener.event)
       }))
-      const info = (): HookInfo => ({
+      const describeHook = (): HookInfo => ({
         label: hook.label,
         events: hook.listeners.map(({ event }) => event),
         mode: pace.queue === undefined ? "inline" : "queued",
@@ -160,13 +160,13 @@ const makeUnsafe = (settings: Settings): Service => {
       })
       yield* Effect.acquireRelease(
         Effect.sync(() => {
-          bound.forEach(add)
-          infos.add(info)
+          bound.forEach(addListener)
+          infos.add(describeHook)
         }),
         () =>
           Effect.sync(() => {
-            bound.forEach(remove)
-            infos.delete(info)
+            bound.forEach(removeListener)
+            infos.delete(describeHook)
           })
       )
     })
@@ -175,7 +175,7 @@ const makeUnsafe = (settings: Settings): Service => {
     has: (name) => listeners.has(name),
     emit: (name, fields) => {
       const told = listeners.get(name)
-      return told === undefined ? Effect.void : Effect.asVoid(dispatch(name, told, fields, identity))
+      return told === undefined ? Effect.void : Effect.asVoid(dispatch(name, told, fields, acceptAnswer))
     },
     ask: (name, fields) => {
       const told = listeners.get(name)
@@ -188,15 +188,15 @@ const makeUnsafe = (settings: Settings): Service => {
     },
     invoke: (name, fields) => {
       const told = listeners.get(name)
-      return told === undefined ? nobody : dispatch(name, told, fields, identity)
+      return told === undefined ? nobody : dispatch(name, told, fields, acceptAnswer)
     },
     register,
     list: () => Array.from(infos, (info) => info())
   }
 }
 
-const unknownName = (label: string, event: string): string => {
-  const meant = nearest(event, names)
+const formatUnknownName = (label: string, event: string): string => {
+  const meant = findNearest(event, names)
   return `hook ${label}: nothing here emits "${event}"${meant === undefined ? "" : `, did you mean ${meant}?`} ` +
     `(known hooks: ${names.toSorted().join(", ")})`
 }
@@ -219,7 +219,7 @@ export const layer = <const H extends ReadonlyArray<Hook<unknown>>>(
     Effect.gen(function*() {
       const service = yield* make(settings)
       const list: ListOf<H> = hooks
-      for (const hook of list) yield* RunContext.later(service.register(hook))
+      for (const hook of list) yield* RunContext.deferKeys(service.register(hook))
       return service
     })
   )

@@ -42,18 +42,18 @@ export interface OwnTime {
 }
 
 /** Own time that is not begun: code that is done at once reads no clock. */
-export const ownTime = (deadline: () => number): OwnTime => {
+export const makeOwnTime = (deadline: () => number): OwnTime => {
   let clock: Clock.Clock | undefined
   let since = 0
   let spent = 0
   let paused = 0
   let resumed: Deferred.Deferred<void> | undefined
-  const counting = (now: Clock.Clock): Effect.Effect<undefined> =>
+  const awaitExpiry = (now: Clock.Clock): Effect.Effect<undefined> =>
     Effect.suspend(() => {
-      if (paused > 0) return Effect.andThen(Deferred.await(resumed ??= Deferred.makeUnsafe<void>()), counting(now))
+      if (paused > 0) return Effect.andThen(Deferred.await(resumed ??= Deferred.makeUnsafe<void>()), awaitExpiry(now))
       const millis = deadline() - spent - (now.currentTimeMillisUnsafe() - since)
       if (millis <= 0) return Effect.succeed(undefined)
-      return Number.isFinite(millis) ? Effect.andThen(Effect.sleep(millis), counting(now)) : Effect.never
+      return Number.isFinite(millis) ? Effect.andThen(Effect.sleep(millis), awaitExpiry(now)) : Effect.never
     })
   return {
     deadline,
@@ -69,7 +69,7 @@ export const ownTime = (deadline: () => number): OwnTime => {
     expired: Effect.clockWith((now) => {
       clock = now
       since = now.currentTimeMillisUnsafe()
-      return counting(now)
+      return awaitExpiry(now)
     })
   }
 }
@@ -78,14 +78,14 @@ export const ownTime = (deadline: () => number): OwnTime => {
 const grace = Duration.seconds(5)
 
 /** Waits for a fiber that was told to stop, which may be uninterruptible. */
-const stopped = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<void> =>
+const stopFiber = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<void> =>
   Effect.suspend(() => {
     fiber.interruptUnsafe()
     return fiber.pollUnsafe() === undefined ? Effect.asVoid(Effect.timeoutOption(Fiber.await(fiber), grace)) : Effect.void
   })
 
 /** Runs an effect in a fiber of its own, which is a child of nobody; `then` gets it when it ends or waits for something. */
-export const forked = <A, E, R, B, E2, R2>(
+export const forkIsolated = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
   then: (fiber: Fiber.Fiber<A, E>) => Effect.Effect<B, E2, R2>
 ): Effect.Effect<B, E2, R | R2> =>
@@ -108,10 +108,10 @@ export const attempt = <A, E, R>(
   deadline: Duration.Duration | OwnTime,
   restore: Restore,
   awaited = false
-): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> => forked(effect, (fiber) => settled(fiber, deadline, restore, awaited))
+): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> => forkIsolated(effect, (fiber) => awaitExit(fiber, deadline, restore, awaited))
 
 /** {@link attempt} of an effect that runs already. */
-export const settled = <A, E>(
+export const awaitExit = <A, E>(
   fiber: Fiber.Fiber<A, E>,
   deadline: Duration.Duration | OwnTime,
   restore: Restore,
@@ -126,16 +126,16 @@ export const settled = <A, E>(
     : Fiber.await(fiber)
   return restore(ended).pipe(
     Effect.onExit((exit) =>
-      awaited && Exit.hasInterrupts(exit) ? stopped(fiber) : Effect.sync(() => fiber.interruptUnsafe())
+      awaited && Exit.hasInterrupts(exit) ? stopFiber(fiber) : Effect.sync(() => fiber.interruptUnsafe())
     )
   )
 }
 
 /**
- * {@link settled}, except that an effect which misses its deadline runs on: gives its fiber then, which is the caller's to end. A run that
+ * {@link awaitExit}, except that an effect which misses its deadline runs on: gives its fiber then, which is the caller's to end. A run that
  * is interrupted before that interrupts it.
  */
-export const settledUntil = <A, E>(
+export const awaitExitOrFiber = <A, E>(
   fiber: Fiber.Fiber<A, E>,
   deadline: Duration.Duration,
   restore: Restore
@@ -149,14 +149,14 @@ export const settledUntil = <A, E>(
 }
 
 /** {@link attempt} for code that may be interrupted wherever it is called from. */
-export const interruptible = <A, E, R>(
+export const attemptInterruptibly = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   deadline: Duration.Duration
 ): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> =>
   Effect.uninterruptibleMask((restore) => attempt(Effect.interruptible(effect), deadline, restore))
 
 /** Names code of others in its failures, and bounds it. */
-interface Border {
+interface CallBorder {
   /** Subject of a sentence. */
   readonly what: string
   readonly deadline: Duration.Duration
@@ -166,7 +166,7 @@ interface Border {
  * Runs code of others as if it were part of this fiber, except that its own interruption and the passing of its deadline are
  * defects of it. What it succeeds, fails and dies with stays.
  */
-export const contained = <A, E, R>(effect: Effect.Effect<A, E, R>, { deadline, what }: Border): Effect.Effect<A, E, R> =>
+export const contain = <A, E, R>(effect: Effect.Effect<A, E, R>, { deadline, what }: CallBorder): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(attempt(effect, deadline, restore, true), (exit): Effect.Effect<A, E> => {
       if (exit === undefined) return Effect.die(new DeadlineExceeded(Duration.toMillis(deadline)))
@@ -181,7 +181,7 @@ const remembered = 256
 const shown = 200
 
 /** Describes a failure, in one line of no more than 200 characters and without secrets. */
-export const describe = (cause: Cause.Cause<unknown>): string => {
+export const describeFailure = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterruptsOnly(cause)) return "it interrupted itself"
   const error = Cause.squash(cause)
   let text: string
@@ -194,10 +194,10 @@ export const describe = (cause: Cause.Cause<unknown>): string => {
 }
 
 /** Warns about `what` the first time, and logs it at debug level after that. */
-export type Faults = (what: string) => Effect.Effect<void>
+export type FaultReporter = (what: string) => Effect.Effect<void>
 
 /** A memory of faults. */
-export const makeFaults = (): Faults => {
+export const makeFaultReporter = (): FaultReporter => {
   const seen = new Set<string>()
   return (what) =>
     Effect.suspend(() => {

@@ -19,17 +19,17 @@ import type * as Exit from "effect/Exit"
 import { dual } from "effect/Function"
 import * as Scope from "effect/Scope"
 import type { Service } from "./Hooks.ts"
-import { describe } from "./IsolatedCall.ts"
+import { describeFailure } from "./IsolatedCall.ts"
 import type { Answers, AskName, Fields, HookName } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
 
 type Table = typeof table
 
 /** The name of an event that has to be closed. */
-type Opening = { [Name in HookName]: Table[Name] extends { readonly closedBy: unknown } ? Name : never }[HookName]
+type OpeningName = { [Name in HookName]: Table[Name] extends { readonly closedBy: unknown } ? Name : never }[HookName]
 
 /** Events that may close an opening event, by its name. */
-type Closing = { readonly [Open in Opening]: Table[Open]["closedBy"][number] }
+type ClosingNames = { readonly [Open in OpeningName]: Table[Open]["closedBy"][number] }
 
 /** An event to be sent: its name, and what makes its fields when somebody listens. */
 export type Event<Name extends HookName> = {
@@ -37,25 +37,25 @@ export type Event<Name extends HookName> = {
 }[Name]
 
 /** The event that opens: as {@link Event}, of one name. */
-type Start<Open extends Opening> = readonly [name: Open, fields: () => Fields<NoInfer<Open>>]
+type OpeningEvent<Open extends OpeningName> = readonly [name: Open, fields: () => Fields<NoInfer<Open>>]
 
 /** Answers that the listeners of an opening event can give. */
-type Answer<Open extends Opening> = Open extends AskName ? Answers[Open] : never
+type Answer<Open extends OpeningName> = Open extends AskName ? Answers[Open] : never
 
 /** An event that waits to be closed. */
-export interface Span<Open extends Opening> {
+export interface Span<Open extends OpeningName> {
   /** Undefined when nobody answered, or nobody is asked. */
   readonly answer: Answer<Open> | undefined
   /** Sends the closing event, unless one was sent. */
-  readonly close: (event: Event<Closing[Open]>) => Effect.Effect<void>
+  readonly close: (event: Event<ClosingNames[Open]>) => Effect.Effect<void>
 }
 
 /** Somebody listens to an event or to one that closes it. */
-export const isHeard = (hooks: Service, name: Opening): boolean => hooks.has(name) || table[name].closedBy.some(hooks.has)
+export const isHeard = (hooks: Service, name: OpeningName): boolean => hooks.has(name) || table[name].closedBy.some(hooks.has)
 
-const begin = <Open extends Opening>(
+const sendOpeningEvent = <Open extends OpeningName>(
   hooks: Service,
-  [name, fields]: Start<Open>
+  [name, fields]: OpeningEvent<Open>
 ): Effect.Effect<Answer<Open> | undefined> =>
   (name === "pre_tool_call"
     // The branch follows from `name`, and so does the type of the answer.
@@ -63,67 +63,67 @@ const begin = <Open extends Opening>(
     : Effect.as(hooks.emit<HookName>(name, fields), undefined)) as Effect.Effect<Answer<Open> | undefined>
 
 /** The two ends of a pair, each of which happens once at most. */
-const pair = <Open extends Opening>(hooks: Service, [name, fields]: Start<Open>) => {
+const makeEventPair = <Open extends OpeningName>(hooks: Service, [name, fields]: OpeningEvent<Open>) => {
   let state: "before" | "open" | "closed" = hooks.has(name) ? "before" : "open"
-  const opened = (): Fields<NoInfer<Open>> => {
+  const markOpened = (): Fields<NoInfer<Open>> => {
     state = "open"
     return fields()
   }
-  const close = (event: () => Event<Closing[Open]>): Effect.Effect<void> =>
+  const close = (event: () => Event<ClosingNames[Open]>): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (state !== "open") return Effect.void
       state = "closed"
       const [name, fields] = event()
       return hooks.emit<HookName>(name, fields)
     }).pipe(
-      Effect.catchCause((cause) => Effect.logWarning(`hook ${name} could not be closed: ${describe(cause)}`)),
+      Effect.catchCause((cause) => Effect.logWarning(`hook ${name} could not be closed: ${describeFailure(cause)}`)),
       Effect.uninterruptible
     )
-  return { begin: begin<Open>(hooks, [name, opened]), close }
+  return { begin: sendOpeningEvent<Open>(hooks, [name, markOpened]), close }
 }
 
 /** The two ends of a {@link bracket}. */
-interface Ends<Open extends Opening, A, E> {
-  readonly open: Start<Open>
-  readonly close: (exit: Exit.Exit<A, E>) => Event<Closing[Open]>
+interface PairEnds<Open extends OpeningName, A, E> {
+  readonly open: OpeningEvent<Open>
+  readonly close: (exit: Exit.Exit<A, E>) => Event<ClosingNames[Open]>
 }
 
 /** Opens before an Effect and closes after it, with the event that its exit asks for. */
 export const bracket: {
-  <Open extends Exclude<Opening, AskName>, A, E>(
+  <Open extends Exclude<OpeningName, AskName>, A, E>(
     hooks: Service,
-    ends: Ends<Open, A, E>
+    ends: PairEnds<Open, A, E>
   ): <R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  <A, E, R, Open extends Exclude<Opening, AskName>>(
+  <A, E, R, Open extends Exclude<OpeningName, AskName>>(
     effect: Effect.Effect<A, E, R>,
     hooks: Service,
-    ends: Ends<Open, A, E>
+    ends: PairEnds<Open, A, E>
   ): Effect.Effect<A, E, R>
 } = dual(
   3,
-  <A, E, R, Open extends Exclude<Opening, AskName>>(
+  <A, E, R, Open extends Exclude<OpeningName, AskName>>(
     effect: Effect.Effect<A, E, R>,
     hooks: Service,
-    ends: Ends<Open, A, E>
+    ends: PairEnds<Open, A, E>
   ): Effect.Effect<A, E, R> =>
     Effect.suspend(() => {
       if (!isHeard(hooks, ends.open[0])) return effect
-      const { begin, close } = pair(hooks, ends.open)
+      const { begin, close } = makeEventPair(hooks, ends.open)
       return Effect.onExit(Effect.andThen(begin, effect), (exit) => close(() => ends.close(exit)))
     })
 )
 
 /** Opens; what is not closed by then is closed with the scope, by the event that `otherwise` makes of its exit. */
-export const open = <Open extends Opening>(
+export const open = <Open extends OpeningName>(
   hooks: Service,
   options: {
-    readonly open: Start<Open>
-    readonly otherwise: (exit: Exit.Exit<unknown, unknown>) => Event<Closing[Open]>
+    readonly open: OpeningEvent<Open>
+    readonly otherwise: (exit: Exit.Exit<unknown, unknown>) => Event<ClosingNames[Open]>
   }
 ): Effect.Effect<Span<Open>, never, Scope.Scope> =>
   Effect.suspend(() => {
     if (!isHeard(hooks, options.open[0])) return Effect.succeed(unheard)
-    const { begin, close } = pair(hooks, options.open)
+    const { begin, close } = makeEventPair(hooks, options.open)
     // In the context of the opening as it is: `Effect.addFinalizer` would merge it with that of the close, service by service.
     const closed = Effect.contextWith((context: Context.Context<Scope.Scope>) =>
       Scope.addFinalizerExit(Context.get(context, Scope.Scope), (exit) =>

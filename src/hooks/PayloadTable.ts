@@ -57,11 +57,11 @@ export interface Row {
 }
 
 /** A payload with its version, which the hooks service puts there. */
-const payload = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
+const makePayloadSchema = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct({ telemetry_schema_version: Schema.Literal(observerVersion), ...fields })
 
 /** An id, or the empty string where there is none: consumers of the contract expect the field to be a string always. */
-const orEmpty = <S extends Schema.Constraint>(id: S): Schema.Union<readonly [S, Schema.Literal<"">]> =>
+const allowEmpty = <S extends Schema.Constraint>(id: S): Schema.Union<readonly [S, Schema.Literal<"">]> =>
   Schema.Union([id, Schema.Literal("")])
 
 /** A JSON object whose shape somebody else owns: a provider's request, a tool's arguments. */
@@ -90,11 +90,11 @@ const attempt = {
 /** Ids of a tool call and of the attempt that asked for it; empty strings where a call has no such origin. */
 const call = {
   /** Name of the tool. */ tool_name: Schema.String,
-  /** Task of the run. */ task_id: orEmpty(TaskId),
-  /** Session of the run. */ session_id: orEmpty(SessionId),
-  /** The call, as the model named it. */ tool_call_id: orEmpty(ToolCallId),
-  /** Run of the call. */ turn_id: orEmpty(TurnId),
-  /** Attempt whose answer has the call. */ api_request_id: orEmpty(ApiRequestId)
+  /** Task of the run. */ task_id: allowEmpty(TaskId),
+  /** Session of the run. */ session_id: allowEmpty(SessionId),
+  /** The call, as the model named it. */ tool_call_id: allowEmpty(ToolCallId),
+  /** Run of the call. */ turn_id: allowEmpty(TurnId),
+  /** Attempt whose answer has the call. */ api_request_id: allowEmpty(ApiRequestId)
 }
 
 /** The program's surface and the model behind it. */
@@ -157,9 +157,9 @@ const outcome = {
 }
 
 const question = {
-  /** Session of the call. */ session_id: orEmpty(SessionId),
-  /** Run of the call. */ turn_id: orEmpty(TurnId),
-  /** The call that is asked about. */ tool_call_id: orEmpty(ToolCallId),
+  /** Session of the call. */ session_id: allowEmpty(SessionId),
+  /** Run of the call. */ turn_id: allowEmpty(TurnId),
+  /** The call that is asked about. */ tool_call_id: allowEmpty(ToolCallId),
   /** The command, or the call in words. */ command: Schema.String,
   /** The question in words. */ description: Schema.String,
   /** First of the reasons to ask. */ pattern_key: Schema.String,
@@ -173,9 +173,9 @@ const question = {
 /** Ids of a parent and its child; the closing event has them too, so that a consumer joins the two without a table of its own. */
 const link = {
   /** Session of the parent. */ parent_session_id: SessionId,
-  /** Run of the parent. */ parent_turn_id: orEmpty(TurnId),
+  /** Run of the parent. */ parent_turn_id: allowEmpty(TurnId),
   /** The call that delegates, where it is known: with it a consumer needs no guess which of several calls a child is of. */
-  parent_tool_call_id: Schema.optionalKey(orEmpty(ToolCallId)),
+  parent_tool_call_id: Schema.optionalKey(allowEmpty(ToolCallId)),
   /** Empty when the parent is no subagent itself. */
   parent_subagent_id: Schema.String,
   /** Session of the child. */ child_session_id: SessionId,
@@ -218,10 +218,10 @@ const sampleOutcome = {
 /** All hooks by name. */
 export const table = {
   /** A system prompt was built from scratch: the session is new, or its stored prompt was missing. */
-  on_session_start: { payload: payload({ /** The session. */ session_id: SessionId, ...model }) },
+  on_session_start: { payload: makePayloadSchema({ /** The session. */ session_id: SessionId, ...model }) },
   /** A run ended, however it ended; closes one run on every path. */
   on_session_end: {
-    payload: payload({
+    payload: makePayloadSchema({
       /** Session of the run. */ session_id: SessionId,
       /** Absent when the program stops while no run can be named. */
       task_id: Schema.optionalKey(TaskId),
@@ -235,12 +235,12 @@ export const table = {
     })
   },
   /** A session identity is torn down. */
-  on_session_finalize: { payload: payload({ /** The session that is torn down. */ session_id: Schema.NullOr(SessionId), ...identity }) },
+  on_session_finalize: { payload: makePayloadSchema({ /** The session that is torn down. */ session_id: Schema.NullOr(SessionId), ...identity }) },
   /** A new identity, whose id `session_id` is, took the place of an old one; comes after the old one's `on_session_finalize`. */
-  on_session_reset: { payload: payload({ /** The new session. */ session_id: SessionId, ...identity }) },
+  on_session_reset: { payload: makePayloadSchema({ /** The new session. */ session_id: SessionId, ...identity }) },
   /** Before the first step of a run. A listener may answer with context for this user message. */
   pre_llm_call: {
-    payload: payload({
+    payload: makePayloadSchema({
       ...run,
       /** The message as the user gave it: text, or a list of parts. */
       user_message: Schema.Json,
@@ -256,7 +256,7 @@ export const table = {
   },
   /** After the last step of a run that has a final answer and was not interrupted. */
   post_llm_call: {
-    payload: payload({
+    payload: makePayloadSchema({
       ...run,
       /** The message as the user gave it. */ user_message: Schema.Json,
       /** The final text, after `transform_llm_output`. */
@@ -267,12 +267,12 @@ export const table = {
   },
   /** The final text of a run, before anybody sees it. A listener may answer with another text. */
   transform_llm_output: {
-    payload: payload({ /** The final text. */ response_text: Schema.String, /** Session of the run. */ session_id: SessionId, ...model }),
+    payload: makePayloadSchema({ /** The final text. */ response_text: Schema.String, /** Session of the run. */ session_id: SessionId, ...model }),
     answer: Answers.firstText
   },
   /** Immediately before a request is sent. */
   pre_api_request: {
-    payload: payload({
+    payload: makePayloadSchema({
       ...attempt,
       ...route,
       /** The message as the user gave it. */ user_message: Schema.Json,
@@ -294,7 +294,7 @@ export const table = {
   },
   /** A request was answered. */
   post_api_request: {
-    payload: payload({
+    payload: makePayloadSchema({
       ...attempt,
       ...route,
       ...timing,
@@ -319,7 +319,7 @@ export const table = {
   },
   /** A request failed, was cut by an interrupt, or was answered with something that is no answer. */
   api_request_error: {
-    payload: payload({
+    payload: makePayloadSchema({
       ...attempt,
       ...route,
       ...timing,
@@ -336,7 +336,7 @@ export const table = {
   },
   /** Before a tool runs. A listener may answer with a directive that blocks it. */
   pre_tool_call: {
-    payload: payload({
+    payload: makePayloadSchema({
       ...call,
       /** After request middleware; empty when the model sent no object. */
       args: JsonObject,
@@ -348,12 +348,12 @@ export const table = {
     sample: sampleCall
   },
   /** A tool call is over, also one that was blocked or cancelled before the tool ran. */
-  post_tool_call: { payload: payload({ ...outcome, ...trace }), matchesTools: true, sample: sampleOutcome },
+  post_tool_call: { payload: makePayloadSchema({ ...outcome, ...trace }), matchesTools: true, sample: sampleOutcome },
   /** After `post_tool_call` of a call that ran. A listener may answer with another result text. */
-  transform_tool_result: { payload: payload(outcome), answer: Answers.firstString, sample: sampleOutcome },
+  transform_tool_result: { payload: makePayloadSchema(outcome), answer: Answers.firstString, sample: sampleOutcome },
   /** Output of a foreground terminal command, whole. A listener may answer with another text. */
   transform_terminal_output: {
-    payload: payload({
+    payload: makePayloadSchema({
       /** The command line. */ command: Schema.String,
       /** Its whole output. */ output: Schema.String,
       /** Its exit code. */ returncode: Schema.Int,
@@ -364,10 +364,10 @@ export const table = {
     answer: Answers.firstString
   },
   /** Before the question is shown whether something dangerous may run. */
-  pre_approval_request: { payload: payload(question), closedBy: ["post_approval_response"] },
+  pre_approval_request: { payload: makePayloadSchema(question), closedBy: ["post_approval_response"] },
   /** The user answered, or did not in time. */
   post_approval_response: {
-    payload: payload({
+    payload: makePayloadSchema({
       ...question,
       /** The answer. */ choice: ApprovalChoice,
       /** `aux_llm` when a model judged. */
@@ -375,10 +375,10 @@ export const table = {
     })
   },
   /** A child agent was made and has not run yet. */
-  subagent_start: { payload: payload({ ...link, /** Task of the child. */ child_goal: Schema.String }), closedBy: ["subagent_stop"] },
+  subagent_start: { payload: makePayloadSchema({ ...link, /** Task of the child. */ child_goal: Schema.String }), closedBy: ["subagent_stop"] },
   /** A child agent returned, failed or was cut. */
   subagent_stop: {
-    payload: payload({
+    payload: makePayloadSchema({
       ...link,
       /** Report of the child; null where it has none. */ child_summary: Schema.NullOr(Schema.String),
       /** `completed`, `failed`, `interrupted`, … */

@@ -52,7 +52,7 @@ export const names = Object.keys(table) as ReadonlyArray<HookName>
 export const isHookName = (name: string): name is HookName => Object.hasOwn(table, name)
 
 /** The JSON Schema document (draft 2020-12) of one payload, for consumers that are not written in TypeScript. Made anew on each call. */
-export const jsonSchema = (name: HookName): JsonSchema.JsonSchema => {
+export const makeJsonSchema = (name: HookName): JsonSchema.JsonSchema => {
   const { definitions, schema } = Schema.toJsonSchemaDocument(schemas[name])
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",

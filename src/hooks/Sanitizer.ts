@@ -5,7 +5,7 @@
  *
  * {@link sanitize} is for requests and responses: levels deeper than 8, strings longer than 8 000 characters and
  * collections longer than 200 entries are cut and say so; what is still longer than the cap as JSON is done again with
- * 1 000 and 50, and what is still too long becomes `{ _truncated, original_type, preview }`. {@link copyOf} is for the rest
+ * 1 000 and 50, and what is still too long becomes `{ _truncated, original_type, preview }`. {@link copyField} is for the rest
  * of a payload: the same walk with bounds that only stop an accident.
  *
  * Values that JSON cannot express are named: `<3 bytes>`, `<circular>`, `<function>`, `<unreadable>` where a getter or a proxy
@@ -23,7 +23,7 @@
 import * as Redacted from "effect/Redacted"
 import type * as Schema from "effect/Schema"
 import * as Redaction from "../domain/Redaction.ts"
-import { current, type Registry } from "../domain/Secrets.ts"
+import { getCurrentRegistry, type Registry } from "../domain/Secrets.ts"
 
 /** Bounds of a copy. */
 interface Bounds {
@@ -38,7 +38,7 @@ interface Bounds {
 }
 
 /** A copy; not whole when it is `cut`: what came after the bound is missing. */
-interface Copied {
+interface BoundedCopy {
   readonly value: Schema.Json
   readonly cut: boolean
 }
@@ -59,7 +59,7 @@ interface Memory {
 /** One memory for each registry of secrets, and a new one whenever a secret is added. */
 const memories = new WeakMap<Registry, Memory>()
 
-const memoryOf = (secrets: Registry): Memory => {
+const getMemory = (secrets: Registry): Memory => {
   const known = memories.get(secrets)
   if (known !== undefined && known.version === secrets.version()) return known
   const memory: Memory = { version: secrets.version(), young: new Map(), old: new Map() }
@@ -68,11 +68,11 @@ const memoryOf = (secrets: Registry): Memory => {
 }
 
 /** `Redaction.redactText`, which is also remembered of short texts: every event names the same route. */
-const redacted = (text: string): string => {
+const redactString = (text: string): string => {
   if (text.length < shortest) return text
-  const secrets = current()
+  const secrets = getCurrentRegistry()
   if (text.length > longestShort) return Redaction.redactText(text, secrets)
-  const memory = memoryOf(secrets)
+  const memory = getMemory(secrets)
   const known = memory.young.get(text)
   if (known !== undefined) return known
   const out = memory.old.get(text) ?? Redaction.redactText(text, secrets)
@@ -97,24 +97,24 @@ const cutNote = /\.\.\.\[truncated \d{1,16} chars\]$/
 const depthNote = /^<\w{1,32} depth limit>$/
 
 /** A string of its own: a slice would keep the text alive that it was cut from. */
-const detached = (text: string): string => JSON.parse(JSON.stringify(text)) as string
+const detachText = (text: string): string => JSON.parse(JSON.stringify(text)) as string
 
 /**
  * A text without secrets, cut at `limit` with a note of how much is missing. Bounded before any pattern looks at it, and
  * a fixed point: the note of a text that was cut before stays as it is.
  */
-export const boundedText = (text: string, limit: number): string => {
+export const boundText = (text: string, limit: number): string => {
   const note = text.endsWith(" chars]") ? cutNote.exec(text.slice(-40))?.[0] : undefined
   if (note !== undefined && text.length - note.length <= limit + overlap) {
-    return redacted(text.slice(0, -note.length)) + note
+    return redactString(text.slice(0, -note.length)) + note
   }
-  const seen = Redaction.beginning(text, limit)
-  const clean = redacted(seen === text ? text : detached(seen))
+  const seen = Redaction.takeBeginning(text, limit)
+  const clean = redactString(seen === text ? text : detachText(seen))
   const missing = text.length - seen.length + Math.max(0, clean.length - limit)
-  return missing === 0 ? clean : `${redacted(clean.slice(0, limit))}...[truncated ${missing} chars]`
+  return missing === 0 ? clean : `${redactString(clean.slice(0, limit))}...[truncated ${missing} chars]`
 }
 
-const typeName = (value: unknown): string => {
+const describeType = (value: unknown): string => {
   if (value === null) return "null"
   return Array.isArray(value) ? "array" : typeof value
 }
@@ -125,18 +125,18 @@ const isPlain = (value: object): boolean => {
 }
 
 /** Digits of a huge integer take long to make and longer to read. */
-const bigintOf = (value: bigint): string => BigInt.asIntN(1024, value) === value ? String(value) : "<bigint>"
+const formatBigint = (value: bigint): string => BigInt.asIntN(1024, value) === value ? String(value) : "<bigint>"
 
-const dateOf = (value: Date): string =>
+const formatDate = (value: Date): string =>
   Number.isNaN(value.getTime()) ? "<invalid date>" : Date.prototype.toISOString.call(value)
 
 /** Number of items that an earlier cut left out, when a list ends with such a note. */
-const noteOf = (item: unknown): unknown =>
+const readCutNote = (item: unknown): unknown =>
   typeof item === "object" && item !== null && Object.hasOwn(item, itemsNote) && Object.keys(item).length === 1
     ? Reflect.get(item, itemsNote)
     : undefined
 
-const countOf = (read: () => unknown): number | undefined => {
+const readCount = (read: () => unknown): number | undefined => {
   try {
     const value = read()
     return typeof value === "number" && Number.isFinite(value) ? value : undefined
@@ -147,7 +147,7 @@ const countOf = (read: () => unknown): number | undefined => {
 }
 
 /** The names of an object's data: not what only Effect knows it by, and of a class instance nothing that is its own business. */
-const dataKeys = (value: object): ReadonlyArray<string> => {
+const listDataKeys = (value: object): ReadonlyArray<string> => {
   const plain = isPlain(value)
   return Object.keys(value).filter((key) => {
     if (key.startsWith("~effect/")) return false
@@ -158,34 +158,34 @@ const dataKeys = (value: object): ReadonlyArray<string> => {
 }
 
 /** An error's name, message and cause are rarely enumerable. */
-const errorKeys = (value: Error): ReadonlyArray<string> => {
+const listErrorKeys = (value: Error): ReadonlyArray<string> => {
   const named = ["name", "message", "cause"]
-  return [...named, ...dataKeys(value).filter((key) => key !== "stack" && !named.includes(key))]
+  return [...named, ...listDataKeys(value).filter((key) => key !== "stack" && !named.includes(key))]
 }
 
-const put = (out: Record<string, Schema.Json>, key: string, value: Schema.Json): void => {
+const setEntry = (out: Record<string, Schema.Json>, key: string, value: Schema.Json): void => {
   // Assigning to this one name would set the prototype.
   if (key === "__proto__") Object.defineProperty(out, key, { value, enumerable: true })
   else out[key] = value
 }
 
 /** Copies a value as redacted, frozen JSON within bounds; never throws. */
-const copy = (root: unknown, bounds: Bounds): Copied => {
+const copyBounded = (root: unknown, bounds: Bounds): BoundedCopy => {
   let size = 0
   const path = new Set<object>()
 
-  const text = (value: string): string => {
-    const out = boundedText(value, bounds.string)
+  const copyText = (value: string): string => {
+    const out = boundText(value, bounds.string)
     size += out.length + 1
     return out
   }
 
-  const keyOf = (key: unknown): string => {
-    const name = typeof key === "object" && key !== null ? `<${typeName(key)}>` : String(key)
-    return name.length < shortestToken ? name : boundedText(name, bounds.string)
+  const formatKey = (key: unknown): string => {
+    const name = typeof key === "object" && key !== null ? `<${describeType(key)}>` : String(key)
+    return name.length < shortestToken ? name : boundText(name, bounds.string)
   }
 
-  const mapping = <K>(
+  const copyMapping = <K>(
     count: number,
     keys: Iterable<K>,
     read: (key: K) => unknown,
@@ -195,73 +195,73 @@ const copy = (root: unknown, bounds: Bounds): Copied => {
     let index = 0
     for (const key of keys) {
       if (size > bounds.total) break
-      const noted = key === itemsNote ? countOf(() => read(key)) : undefined
+      const noted = key === itemsNote ? readCount(() => read(key)) : undefined
       if (noted !== undefined) {
-        put(out, itemsNote, noted)
+        setEntry(out, itemsNote, noted)
         continue
       }
       if (index++ === bounds.items) {
-        put(out, itemsNote, count - bounds.items)
+        setEntry(out, itemsNote, count - bounds.items)
         break
       }
-      const name = keyOf(key)
-      const value = Redaction.isSensitiveKey(name) ? Redaction.marker : guarded(() => read(key), depth + 1)
+      const name = formatKey(key)
+      const value = Redaction.isSensitiveKey(name) ? Redaction.marker : copyGuarded(() => read(key), depth + 1)
       if (value === undefined) continue
       size += name.length + 3
-      put(out, name, value)
+      setEntry(out, name, value)
     }
     return Object.freeze(out)
   }
 
-  const list = (count: number, items: Iterable<unknown>, depth: number): Schema.Json => {
+  const copyList = (count: number, items: Iterable<unknown>, depth: number): Schema.Json => {
     const out: Array<Schema.Json> = []
     let index = 0
     for (const item of items) {
       if (size > bounds.total) break
-      const noted = index === count - 1 ? countOf(() => noteOf(item)) : undefined
+      const noted = index === count - 1 ? readCount(() => readCutNote(item)) : undefined
       if (index++ === bounds.items || noted !== undefined) {
         out.push(Object.freeze({ [itemsNote]: noted ?? count - bounds.items }))
         break
       }
       size += 1
-      out.push(guarded(() => item ?? null, depth + 1) ?? null)
+      out.push(copyGuarded(() => item ?? null, depth + 1) ?? null)
     }
     return Object.freeze(out)
   }
 
-  const object = (value: object, depth: number): Schema.Json => {
-    if (Array.isArray(value)) return list(value.length, value, depth)
+  const copyObject = (value: object, depth: number): Schema.Json => {
+    if (Array.isArray(value)) return copyList(value.length, value, depth)
     if (Redacted.isRedacted(value)) return Redaction.marker
-    if (value instanceof Date) return dateOf(value)
-    if (value instanceof URL) return text(URL.prototype.toString.call(value))
+    if (value instanceof Date) return formatDate(value)
+    if (value instanceof URL) return copyText(URL.prototype.toString.call(value))
     if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `<${value.byteLength} bytes>`
     if (value instanceof Map) {
-      return mapping(value.size, Map.prototype.keys.call(value), (key) => Map.prototype.get.call(value, key), depth)
+      return copyMapping(value.size, Map.prototype.keys.call(value), (key) => Map.prototype.get.call(value, key), depth)
     }
-    if (value instanceof Set) return list(value.size, Set.prototype.values.call(value), depth)
+    if (value instanceof Set) return copyList(value.size, Set.prototype.values.call(value), depth)
     if (value instanceof Promise) return "<promise>"
-    const keys = value instanceof Error ? errorKeys(value) : dataKeys(value)
-    return mapping(keys.length, keys, (key) => Reflect.get(value, key), depth)
+    const keys = value instanceof Error ? listErrorKeys(value) : listDataKeys(value)
+    return copyMapping(keys.length, keys, (key) => Reflect.get(value, key), depth)
   }
 
   /** Undefined for what JSON leaves out. */
-  const node = (value: unknown, depth: number): Schema.Json | undefined => {
+  const copyNode = (value: unknown, depth: number): Schema.Json | undefined => {
     if (depth > bounds.depth && value !== undefined) {
-      return typeof value === "string" && depthNote.test(value) ? value : `<${typeName(value)} depth limit>`
+      return typeof value === "string" && depthNote.test(value) ? value : `<${describeType(value)} depth limit>`
     }
     switch (typeof value) {
       case "undefined":
         return undefined
       case "string":
-        return text(value)
+        return copyText(value)
       case "boolean":
         return value
       case "number":
         return Number.isFinite(value) ? value : String(value)
       case "bigint":
-        return bigintOf(value)
+        return formatBigint(value)
       case "symbol":
-        return text(String(value))
+        return copyText(String(value))
       case "function":
         return "<function>"
       case "object": {
@@ -269,7 +269,7 @@ const copy = (root: unknown, bounds: Bounds): Copied => {
         if (path.has(value)) return circular
         path.add(value)
         try {
-          return object(value, depth)
+          return copyObject(value, depth)
         } finally {
           path.delete(value)
         }
@@ -277,17 +277,17 @@ const copy = (root: unknown, bounds: Bounds): Copied => {
     }
   }
 
-  const guarded = (read: () => unknown, depth: number): Schema.Json | undefined => {
+  const copyGuarded = (read: () => unknown, depth: number): Schema.Json | undefined => {
     size += 1
     try {
-      return node(read(), depth)
+      return copyNode(read(), depth)
     } catch {
       // A getter or a proxy threw. What it said is not ours to repeat.
       return depth > bounds.depth ? "<object depth limit>" : unreadable
     }
   }
 
-  const value = guarded(() => root, 0) ?? null
+  const value = copyGuarded(() => root, 0) ?? null
   return { value, cut: size > bounds.total }
 }
 
@@ -307,7 +307,7 @@ const copied = new WeakSet<object>()
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
-const remember = (made: WeakSet<object>, value: Schema.Json): Schema.Json => {
+const rememberCopy = (made: WeakSet<object>, value: Schema.Json): Schema.Json => {
   if (isObject(value)) made.add(value)
   return value
 }
@@ -316,7 +316,7 @@ const remember = (made: WeakSet<object>, value: Schema.Json): Schema.Json => {
 const isSanitized = (value: unknown): value is Schema.Json => isObject(value) && sanitized.has(value)
 const isCopied = (value: unknown): value is Schema.Json => isObject(value) && copied.has(value)
 
-const originalType = (value: unknown): string => {
+const describeOriginalType = (value: unknown): string => {
   try {
     return Array.isArray(value) ? "array" : typeof value
   } catch {
@@ -330,27 +330,27 @@ const originalType = (value: unknown): string => {
  */
 export const sanitize = (value: unknown, maxChars: number = defaultMaxChars): Schema.Json => {
   if (isSanitized(value)) return value
-  const large = copy(value, { ...first, total: maxChars })
-  if (!large.cut && JSON.stringify(large.value).length <= maxChars) return remember(sanitized, large.value)
-  const small = copy(value, { ...second, total: maxChars })
+  const large = copyBounded(value, { ...first, total: maxChars })
+  if (!large.cut && JSON.stringify(large.value).length <= maxChars) return rememberCopy(sanitized, large.value)
+  const small = copyBounded(value, { ...second, total: maxChars })
   const json = JSON.stringify(small.value)
-  if (!small.cut && json.length <= maxChars) return remember(sanitized, small.value)
-  return remember(
+  if (!small.cut && json.length <= maxChars) return rememberCopy(sanitized, small.value)
+  return rememberCopy(
     sanitized,
-    Object.freeze({ _truncated: true, original_type: originalType(value), preview: json.slice(0, maxChars) })
+    Object.freeze({ _truncated: true, original_type: describeOriginalType(value), preview: json.slice(0, maxChars) })
   )
 }
 
 /** Copies any other field of an event, redacted and frozen. A value that is far too large is sanitised instead. */
-export const copyOf = (value: unknown): Schema.Json => {
-  if (typeof value === "string") return boundedText(value, accident.string)
+export const copyField = (value: unknown): Schema.Json => {
+  if (typeof value === "string") return boundText(value, accident.string)
   if (value === null || typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value))) return value
   if (isSanitized(value) || isCopied(value)) return value
-  const whole = copy(value, accident)
-  return remember(copied, whole.cut ? sanitize(value) : whole.value)
+  const whole = copyBounded(value, accident)
+  return rememberCopy(copied, whole.cut ? sanitize(value) : whole.value)
 }
 
 const whole: Bounds = { depth: 200, string: Number.POSITIVE_INFINITY, items: Number.POSITIVE_INFINITY, total: Number.POSITIVE_INFINITY }
 
 /** Copies a value that is executed and not only shown: redacted, JSON, nothing cut but levels deeper than 200. */
-export const wholeOf = (value: unknown): Schema.Json => copy(value, whole).value
+export const copyWhole = (value: unknown): Schema.Json => copyBounded(value, whole).value

@@ -21,7 +21,7 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { type ProgramSandbox, programSandbox } from "../config/SettingSections.ts"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import { type HookName, isHookName, names } from "./Payloads.ts"
 import { table } from "./PayloadTable.ts"
 
@@ -37,7 +37,7 @@ export interface ShellHook {
 }
 
 /** Hooks of a block, and what of it was not understood: one line for each. */
-interface Decoded {
+interface DecodedHooks {
   readonly hooks: ReadonlyArray<ShellHook>
   readonly warnings: ReadonlyArray<string>
 }
@@ -47,24 +47,24 @@ const readSandbox = Schema.decodeUnknownOption(programSandbox)
 const defaultTimeout = 60
 const longestTimeout = 300
 
-const unknownEvent = (event: string): string => {
-  const meant = nearest(event, names)
+const describeUnknownEvent = (event: string): string => {
+  const meant = findNearest(event, names)
   return `hooks.${event}: no such event${meant === undefined ? "" : `, did you mean ${meant}?`}; the entry is skipped`
 }
 
 /** Reads a decoded YAML value. The same program twice for the same event and matcher counts once. */
-export const decode = (block: unknown): Decoded => {
+export const decode = (block: unknown): DecodedHooks => {
   const hooks = new Map<string, ShellHook>()
   const warnings: Array<string> = []
 
-  const timeoutOf = (path: string, value: unknown): number => {
+  const readTimeout = (path: string, value: unknown): number => {
     if (value === undefined) return defaultTimeout
     if (typeof value === "number" && Number.isInteger(value) && value >= 1) return Math.min(value, longestTimeout)
     warnings.push(`${path}.timeout: not a number of seconds of 1 or more; ${defaultTimeout} is used`)
     return defaultTimeout
   }
 
-  const matcherOf = (path: string, event: HookName, value: unknown): string | undefined => {
+  const readMatcher = (path: string, event: HookName, value: unknown): string | undefined => {
     const matcher = typeof value === "string" ? value.trim() : ""
     if (value === undefined || value === null || value === "") return undefined
     if (!("matchesTools" in table[event])) {
@@ -75,7 +75,7 @@ export const decode = (block: unknown): Decoded => {
     return matcher === "" ? undefined : matcher
   }
 
-  const add = (path: string, event: HookName, entry: unknown): void => {
+  const addHook = (path: string, event: HookName, entry: unknown): void => {
     const command = Predicate.isObject(entry) ? entry["command"] : undefined
     if (!Predicate.isObject(entry) || typeof command !== "string" || command.trim() === "") {
       warnings.push(`${path}: needs a \`command\`; the entry is skipped`)
@@ -89,8 +89,8 @@ export const decode = (block: unknown): Decoded => {
     const hook: ShellHook = {
       event,
       command: command.trim(),
-      matcher: matcherOf(path, event, entry["matcher"]),
-      timeoutSeconds: timeoutOf(path, entry["timeout"]),
+      matcher: readMatcher(path, event, entry["matcher"]),
+      timeoutSeconds: readTimeout(path, entry["timeout"]),
       sandbox: sandbox.value
     }
     const key = JSON.stringify([hook.event, hook.matcher, hook.command])
@@ -99,9 +99,9 @@ export const decode = (block: unknown): Decoded => {
 
   if (Predicate.isObject(block)) {
     for (const [event, entries] of Object.entries(block)) {
-      if (!isHookName(event)) warnings.push(unknownEvent(event))
+      if (!isHookName(event)) warnings.push(describeUnknownEvent(event))
       else if (!Array.isArray(entries)) warnings.push(`hooks.${event}: not a list; the entry is skipped`)
-      else entries.forEach((entry, index) => add(`hooks.${event}[${index}]`, event, entry))
+      else entries.forEach((entry, index) => addHook(`hooks.${event}[${index}]`, event, entry))
     }
   } else if (block !== undefined && block !== null) {
     warnings.push("hooks: not a mapping of events to lists; no shell hook is registered")
@@ -113,7 +113,7 @@ export const decode = (block: unknown): Decoded => {
  * True when a hook wants an event about this tool: its matcher is a regular expression for the whole name, or the name itself
  * when it is none.
  */
-export const matcherOf = (hook: ShellHook): (toolName: unknown) => boolean => {
+export const makeToolMatcher = (hook: ShellHook): (toolName: unknown) => boolean => {
   const { matcher } = hook
   if (matcher === undefined) return () => true
   try {

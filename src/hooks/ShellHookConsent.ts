@@ -24,7 +24,7 @@ import * as Digest from "effect/crypto/Digest"
 import * as Ids from "../domain/Ids.ts"
 import * as Leases from "../platform/Leases.ts"
 import type { ShellHook } from "./ShellHookConfig.ts"
-import { argumentsOf, type Surroundings } from "./ShellHookProcess.ts"
+import { parseCommand, type Surroundings } from "./ShellHookProcess.ts"
 
 /** The file could not be read or written. */
 export class ConsentError extends Schema.TaggedError<ConsentError>("hermes-effect/ConsentError")("ConsentError", {
@@ -78,7 +78,7 @@ export const make = (
     const digest = yield* Digest.Digest
     const file = paths.join(home, fileName)
 
-    const unusable = (error: { readonly message: string }): ConsentError =>
+    const toConsentError = (error: { readonly message: string }): ConsentError =>
       new ConsentError({ path: file, message: `${file} cannot be used; correct or remove it: ${error.message}` })
 
     const read: Effect.Effect<ReadonlyArray<Approval>, ConsentError> = fs.readFileString(file).pipe(
@@ -87,11 +87,11 @@ export const make = (
         () => Effect.succeed(`{"approvals":[]}`)
       ),
       Effect.flatMap(Schema.decodeUnknownEffect(Allowlist)),
-      Effect.mapBoth({ onFailure: unusable, onSuccess: ({ approvals }) => approvals })
+      Effect.mapBoth({ onFailure: toConsentError, onSuccess: ({ approvals }) => approvals })
     )
 
     /** A word of a command, with what is in the file that it names; none for an option, a directory, a name to search for. */
-    const script = (word: string) =>
+    const readScript = (word: string) =>
       Effect.gen(function*() {
         const path = paths.resolve(surroundings.cwd, word)
         const info = yield* fs.stat(path)
@@ -103,59 +103,59 @@ export const make = (
         return [{ word, content, mtime }]
       }).pipe(Effect.orElseSucceed(() => []))
 
-    const scripts = (hook: ShellHook) =>
+    const readScripts = (hook: ShellHook) =>
       Effect.map(
-        Effect.forEach(argumentsOf(hook.command, surroundings.environment) ?? [], script),
+        Effect.forEach(parseCommand(hook.command, surroundings.environment) ?? [], readScript),
         (found) => found.flat()
       )
 
-    const fingerprintOf = (found: ReadonlyArray<{ readonly word: string; readonly content: string }>) =>
+    const computeFingerprint = (found: ReadonlyArray<{ readonly word: string; readonly content: string }>) =>
       digest.digestHex(
         Digest.sha256,
         new TextEncoder().encode(JSON.stringify(found.map(({ content, word }) => [word, content])))
       )
 
     /** Replaces the file by what `change` makes of it. */
-    const update = <A>(change: (approvals: ReadonlyArray<Approval>) => readonly [ReadonlyArray<Approval>, A]) =>
+    const updateApprovals = <A>(change: (approvals: ReadonlyArray<Approval>) => readonly [ReadonlyArray<Approval>, A]) =>
       Effect.gen(function*() {
         yield* fs.makeDirectory(home, { recursive: true, mode: 0o700 })
-        return yield* Leases.duringIn(paths.join(home, "state.db"), file, (lease) => Effect.gen(function*() {
+        return yield* Leases.runWithLease(paths.join(home, "state.db"), file, (lease) => Effect.gen(function*() {
           const [approvals, result] = change(yield* read)
-          if (!(yield* lease.isHeld)) return yield* unusable({ message: "another process took over while this one waited" })
-          const temporary = `${file}.${yield* Ids.hex(8)}.tmp`
+          if (!(yield* lease.isHeld)) return yield* toConsentError({ message: "another process took over while this one waited" })
+          const temporary = `${file}.${yield* Ids.makeHex(8)}.tmp`
           yield* fs.writeFileString(temporary, `${JSON.stringify({ approvals }, null, 2)}\n`, { mode: 0o600 })
           yield* fs.rename(temporary, file)
           return result
         }))
       }).pipe(
         Effect.provideService(FileSystem.FileSystem, fs),
-        Effect.mapError((error) => error._tag === "ConsentError" ? error : unusable(error))
+        Effect.mapError((error) => error._tag === "ConsentError" ? error : toConsentError(error))
       )
 
     const status: Service["status"] = Effect.fnUntraced(function*(hook) {
       const approvals = yield* Effect.catch(read, (error) => Effect.as(Effect.logWarning(error.message), []))
       const approval = approvals.find(isFor(hook))
       if (approval === undefined) return "unseen"
-      return approval.fingerprint === (yield* fingerprintOf(yield* scripts(hook))) ? "approved" : "changed"
+      return approval.fingerprint === (yield* computeFingerprint(yield* readScripts(hook))) ? "approved" : "changed"
     })
 
     const approve: Service["approve"] = Effect.fnUntraced(function*(hook) {
-      const found = yield* scripts(hook)
+      const found = yield* readScripts(hook)
       const approval: Approval = {
         event: hook.event,
         command: hook.command,
         approved_at: DateTime.formatIso(yield* DateTime.now),
         script_mtime_at_approval: found[0]?.mtime ?? null,
-        fingerprint: yield* fingerprintOf(found)
+        fingerprint: yield* computeFingerprint(found)
       }
-      yield* update((approvals) => [[...approvals.filter((other) => !isFor(hook)(other)), approval], undefined])
+      yield* updateApprovals((approvals) => [[...approvals.filter((other) => !isFor(hook)(other)), approval], undefined])
     })
 
     return {
       status,
       approve,
       revoke: (command) =>
-        update((approvals) => {
+        updateApprovals((approvals) => {
           const kept = approvals.filter((approval) => approval.command !== command)
           return [kept, approvals.length - kept.length]
         })

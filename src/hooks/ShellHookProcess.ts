@@ -26,7 +26,7 @@ import * as Predicate from "effect/Predicate"
 import * as ChildProcess from "effect/process/ChildProcess"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Stream from "effect/Stream"
-import { holdsSecret } from "../domain/CredentialNames.ts"
+import { isSecretName } from "../domain/CredentialNames.ts"
 import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { CallDirectory } from "../environment/CommandEnvironment.ts"
@@ -45,7 +45,7 @@ export interface Surroundings {
 }
 
 /** Outcome of a program. */
-export type Ran =
+export type ProgramOutcome =
   | {
     readonly _tag: "Exited"
     /** Absent when a signal ended it. */
@@ -61,7 +61,7 @@ export type Ran =
  * A command line as its words, by the quoting rules of a POSIX shell and nothing else of one: no variables, no globs, no
  * operators. Undefined when a quote is not closed.
  */
-export const words = (line: string): ReadonlyArray<string> | undefined => {
+export const splitWords = (line: string): ReadonlyArray<string> | undefined => {
   const out: Array<string> = []
   let word: string | undefined
   let quote = ""
@@ -92,13 +92,13 @@ export const words = (line: string): ReadonlyArray<string> | undefined => {
 }
 
 /** The words with a leading `~` replaced by the user's home. */
-export const expanded = (line: string, home: string | undefined): ReadonlyArray<string> | undefined =>
-  words(line)?.map((word) => home !== undefined && /^~(?:\/|$)/.test(word) ? home + word.slice(1) : word)
+export const expandHome = (line: string, home: string | undefined): ReadonlyArray<string> | undefined =>
+  splitWords(line)?.map((word) => home !== undefined && /^~(?:\/|$)/.test(word) ? home + word.slice(1) : word)
 
 const keptBytes = 1_048_576
 
 /** The output so far, also when its end never comes. */
-const collector = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError>) => {
+const makeOutputCollector = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError>) => {
   const decoder = new TextDecoder()
   let text = ""
   let room = keptBytes
@@ -113,36 +113,36 @@ const collector = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError
 }
 
 /** The variables that a hook's program gets. */
-const environmentOf = (
+const filterEnvironment = (
   environment: Readonly<Record<string, string | undefined>>,
   isHidden: (name: string) => boolean = () => false
 ): Record<string, string> => {
   const out: Record<string, string> = {}
   for (const [name, value] of Object.entries(environment)) {
-    if (value === undefined || Redaction.isSensitiveKey(name) || holdsSecret(name) || isHidden(name)) continue
+    if (value === undefined || Redaction.isSensitiveKey(name) || isSecretName(name) || isHidden(name)) continue
     out[name] = value
   }
   return out
 }
 
 /** The program and its arguments; undefined when the command cannot be read. */
-export const argumentsOf = (
+export const parseCommand = (
   command: string,
   environment: Readonly<Record<string, string | undefined>>
 ): readonly [string, ...Array<string>] | undefined => {
-  const [program, ...rest] = expanded(command, environment["HOME"]) ?? []
+  const [program, ...rest] = expandHome(command, environment["HOME"]) ?? []
   return program === undefined ? undefined : [program, ...rest]
 }
 
 /** Runs a hook on an input. Never fails: what went wrong is part of the answer. */
-export const run = (
+export const runProgram = (
   hook: ShellHook,
   input: string,
   { cwd, environment }: Surroundings
-): Effect.Effect<Ran, never, ChildProcessSpawner> =>
+): Effect.Effect<ProgramOutcome, never, ChildProcessSpawner> =>
   Effect.gen(function*() {
-    const argv = argumentsOf(hook.command, environment)
-    if (argv === undefined) return notStarted("the command cannot be read: is a quote missing?")
+    const argv = parseCommand(hook.command, environment)
+    if (argv === undefined) return makeNotStarted("the command cannot be read: is a quote missing?")
     const [program, ...args] = argv
     const programs = yield* UserPrograms
     yield* programs.admit(`hooks.${hook.event}`, argv)
@@ -151,12 +151,12 @@ export const run = (
     const handle = yield* spawner.spawn(ChildProcess.make(program, args, {
       cwd,
       // The user named the program; one by a bare name is not one of the working tree, where a command may have put it.
-      env: { ...environmentOf(environment, (yield* HiddenVariables).isHidden), PATH: yield* TrustedPrograms.safePath },
+      env: { ...filterEnvironment(environment, (yield* HiddenVariables).isHidden), PATH: yield* TrustedPrograms.safePath },
       stdin: Stream.make(new TextEncoder().encode(input)),
       forceKillAfter: "1 second"
     })).pipe(Effect.provideService(CallDirectory, cwd))
-    const stdout = collector(handle.stdout)
-    const stderr = collector(handle.stderr)
+    const stdout = makeOutputCollector(handle.stdout)
+    const stderr = makeOutputCollector(handle.stderr)
     const reading = yield* Effect.forkScoped(Effect.all([stdout.run, stderr.run], { concurrency: 2, discard: true }))
     const exitCode = yield* Effect.option(handle.exitCode)
     // The output ends with the program, unless something that it started still holds it open.
@@ -169,28 +169,28 @@ export const run = (
       millis: (yield* Clock.currentTimeMillis) - started
     } as const
   }).pipe(
-    Effect.catchTag(["ConfigError", "PlatformError"], (error) => Effect.succeed(notStarted(error.message))),
+    Effect.catchTag(["ConfigError", "PlatformError"], (error) => Effect.succeed(makeNotStarted(error.message))),
     Effect.scoped,
     Effect.timeoutOption(`${hook.timeoutSeconds} seconds`),
-    Effect.map(Option.getOrElse((): Ran => ({ _tag: "TimedOut", seconds: hook.timeoutSeconds })))
+    Effect.map(Option.getOrElse((): ProgramOutcome => ({ _tag: "TimedOut", seconds: hook.timeoutSeconds })))
   )
 
-const notStarted = (message: string): Ran => ({ _tag: "NotStarted", message })
+const makeNotStarted = (message: string): ProgramOutcome => ({ _tag: "NotStarted", message })
 
 /** Reason of a block that names none. */
 const defaultMessage = "Blocked by shell hook."
 
-const textOr = <A>(value: unknown, other: A): string | A =>
+const readTextOr = <A>(value: unknown, other: A): string | A =>
   typeof value === "string" && value.trim() !== "" ? value : other
 
 /** The text for the standard input. */
-export const input = (event: HookName, payload: object, cwd: string): string => {
+export const formatInput = (event: HookName, payload: object, cwd: string): string => {
   const { args, session_id, tool_name, ...extra }: Record<string, unknown> = { ...payload }
   return JSON.stringify({
     hook_event_name: event,
     tool_name: tool_name ?? null,
     tool_input: Predicate.isObject(args) ? args : null,
-    session_id: textOr(session_id, textOr(extra["parent_session_id"], "")),
+    session_id: readTextOr(session_id, readTextOr(extra["parent_session_id"], "")),
     cwd,
     extra
   })
@@ -200,20 +200,20 @@ export const input = (event: HookName, payload: object, cwd: string): string => 
 export type Directive = Block | { readonly context: string } | undefined
 
 /** Reads the standard output. */
-export const output = (event: HookName, text: string): Directive => {
+export const readDirective = (event: HookName, text: string): Directive => {
   const said = Option.getOrUndefined(Json.parse(text))
   if (!Predicate.isObject(said)) return undefined
   if (event !== "pre_tool_call") {
-    const context = textOr(said["context"], undefined)
+    const context = readTextOr(said["context"], undefined)
     return context === undefined ? undefined : { context }
   }
-  if (said["action"] === "block") return { action: "block", message: textOr(said["message"], defaultMessage) }
-  if (said["decision"] === "block") return { action: "block", message: textOr(said["reason"], defaultMessage) }
+  if (said["action"] === "block") return { action: "block", message: readTextOr(said["message"], defaultMessage) }
+  if (said["decision"] === "block") return { action: "block", message: readTextOr(said["reason"], defaultMessage) }
   return undefined
 }
 
 /** An event as a hook may meet it, for trying one out. `overrides` win. */
-export const sample = (
+export const makeSampleEvent = (
   event: HookName,
   toolName: string,
   overrides: Readonly<Record<string, unknown>>

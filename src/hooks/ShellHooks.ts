@@ -16,7 +16,7 @@ import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Digest from "effect/crypto/Digest"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import { InvalidInput } from "../domain/AgentError.ts"
 import { UserPrograms } from "../environment/UserPrograms.ts"
 import type { Hook } from "./Hook.ts"
@@ -39,23 +39,23 @@ export interface Settings extends Process.Surroundings {
 }
 
 /** A hook of the configuration and whether it may run. */
-export interface Listed {
+export interface ListedHook {
   readonly hook: Config.ShellHook
   readonly consent: Consent.Consent
 }
 
 /** Outcome of one hook when it was tried. */
-export interface Tried extends Listed {
+export interface TriedHook extends ListedHook {
   /** True when its matcher wants the event. */
   readonly matches: boolean
   /** Absent when it does not match or may not run. */
-  readonly ran: Process.Ran | undefined
+  readonly ran: Process.ProgramOutcome | undefined
   /** Its output, as a run would take it. */
   readonly said: Process.Directive
 }
 
 /** Problems of one hook; none when the list is empty. */
-interface Diagnosis extends Listed {
+interface Diagnosis extends ListedHook {
   readonly problems: ReadonlyArray<string>
   /** Time it took when it was tried; absent when it was not. */
   readonly millis: number | undefined
@@ -65,12 +65,12 @@ interface Diagnosis extends Listed {
 export interface Service {
   /** The hooks that may run, ready to be registered. Asks, and warns about the others. */
   readonly hooks: Effect.Effect<ReadonlyArray<Hook>>
-  readonly list: Effect.Effect<ReadonlyArray<Listed>>
+  readonly list: Effect.Effect<ReadonlyArray<ListedHook>>
   /** Tries the hooks of an event on a made-up one; `payload` overrides its fields. */
   readonly test: (event: string, options?: {
     readonly tool?: string | undefined
     readonly payload?: Readonly<Record<string, unknown>> | undefined
-  }) => Effect.Effect<ReadonlyArray<Tried>, InvalidInput>
+  }) => Effect.Effect<ReadonlyArray<TriedHook>, InvalidInput>
   /** Forgets that a command was agreed to; how many approvals there were. */
   readonly revoke: (command: string) => Effect.Effect<number, Consent.ConsentError>
   readonly doctor: Effect.Effect<ReadonlyArray<Diagnosis>>
@@ -83,10 +83,10 @@ const sampleTool = "terminal"
 /** Room for the second that a program has to stop, and for reading the rest of its output. */
 const grace = Duration.seconds(10)
 
-const firstLine = (text: string): string => text.trim().split("\n", 1)[0] ?? ""
+const takeFirstLine = (text: string): string => text.trim().split("\n", 1)[0] ?? ""
 
 /** Describes what went wrong; undefined when nothing did. */
-const problemOf = (ran: Process.Ran): string | undefined => {
+const describeProblem = (ran: Process.ProgramOutcome): string | undefined => {
   switch (ran._tag) {
     case "NotStarted":
       return `did not start: ${ran.message}`
@@ -94,14 +94,14 @@ const problemOf = (ran: Process.Ran): string | undefined => {
       return `took longer than ${ran.seconds}s and was stopped`
     case "Exited": {
       if (ran.exitCode === 0) return undefined
-      const line = firstLine(ran.stderr)
+      const line = takeFirstLine(ran.stderr)
       return `${ran.exitCode === undefined ? "was killed" : `exited with ${ran.exitCode}`}${line === "" ? "" : `: ${line}`}`
     }
   }
 }
 
-const unknownEvent = (event: string): InvalidInput => {
-  const meant = nearest(event, names)
+const toUnknownEventError = (event: string): InvalidInput => {
+  const meant = findNearest(event, names)
   return new InvalidInput({
     message: `no hook "${event}": ${meant === undefined ? `one of ${names.join(", ")}` : `did you mean ${meant}?`}`
   })
@@ -116,18 +116,18 @@ export const make = (
     const programs = yield* UserPrograms
     const consent = yield* Consent.make(settings.home, settings).pipe(Effect.provide(Digest.layerWebCrypto))
     const { hooks, warnings } = Config.decode(settings.block)
-    const warn = IsolatedCall.makeFaults()
+    const warn = IsolatedCall.makeFaultReporter()
 
-    const run = (hook: Config.ShellHook, payload: object): Effect.Effect<Process.Ran> =>
-      Process.run(hook, Process.input(hook.event, payload, settings.cwd), settings).pipe(
+    const runHook = (hook: Config.ShellHook, payload: object): Effect.Effect<Process.ProgramOutcome> =>
+      Process.runProgram(hook, Process.formatInput(hook.event, payload, settings.cwd), settings).pipe(
         Effect.provideService(ChildProcessSpawner, spawner),
         Effect.provideService(UserPrograms, programs)
       )
 
-    const saidBy = (hook: Config.ShellHook, ran: Process.Ran): Process.Directive =>
-      ran._tag === "Exited" ? Process.output(hook.event, ran.stdout) : undefined
+    const readHookOutput = (hook: Config.ShellHook, ran: Process.ProgramOutcome): Process.Directive =>
+      ran._tag === "Exited" ? Process.readDirective(hook.event, ran.stdout) : undefined
 
-    const remember = (hook: Config.ShellHook): Effect.Effect<void> =>
+    const recordConsent = (hook: Config.ShellHook): Effect.Effect<void> =>
       Effect.catch(consent.approve(hook), (error) => Effect.logWarning(error.message))
 
     /** True when a hook may run now. `ask` is whether this is the moment for a question. */
@@ -135,7 +135,7 @@ export const make = (
       const status = yield* consent.status(hook)
       if (status === "approved") return true
       const agreed = settings.accept || (confirm !== undefined && (yield* confirm(hook, status)))
-      if (agreed) yield* remember(hook)
+      if (agreed) yield* recordConsent(hook)
       else {
         yield* warn(
           `shell hook "${hook.command}" on ${hook.event} is skipped: ` +
@@ -146,8 +146,8 @@ export const make = (
       return agreed
     })
 
-    const hookOf = (hook: Config.ShellHook): Hook => {
-      const matches = Config.matcherOf(hook)
+    const toHook = (hook: Config.ShellHook): Hook => {
+      const matches = Config.makeToolMatcher(hook)
       return {
         label: `shell hook "${hook.command}"`,
         delivery: { mode: "inline" },
@@ -157,37 +157,37 @@ export const make = (
           onFailure: "open",
           handle: Effect.fnUntraced(function*(payload) {
             if (!matches(Reflect.get(payload, "tool_name")) || !(yield* isAllowed(hook, undefined))) return undefined
-            const ran = yield* run(hook, payload)
-            const problem = problemOf(ran)
+            const ran = yield* runHook(hook, payload)
+            const problem = describeProblem(ran)
             if (problem !== undefined) yield* warn(`shell hook "${hook.command}" on ${hook.event} ${problem}`)
-            return saidBy(hook, ran)
+            return readHookOutput(hook, ran)
           })
         }]
       }
     }
 
-    const listed = (hook: Config.ShellHook): Effect.Effect<Listed> =>
+    const readConsent = (hook: Config.ShellHook): Effect.Effect<ListedHook> =>
       Effect.map(consent.status(hook), (consent) => ({ hook, consent }))
 
-    const tried = (hook: Config.ShellHook, payload: object) =>
+    const tryHook = (hook: Config.ShellHook, payload: object) =>
       Effect.gen(function*() {
-        const { consent } = yield* listed(hook)
-        const matches = Config.matcherOf(hook)(Reflect.get(payload, "tool_name"))
-        const ran = matches && consent === "approved" ? yield* run(hook, payload) : undefined
-        const said = ran === undefined ? undefined : saidBy(hook, ran)
-        return { hook, consent, matches, ran, said } satisfies Tried
+        const { consent } = yield* readConsent(hook)
+        const matches = Config.makeToolMatcher(hook)(Reflect.get(payload, "tool_name"))
+        const ran = matches && consent === "approved" ? yield* runHook(hook, payload) : undefined
+        const said = ran === undefined ? undefined : readHookOutput(hook, ran)
+        return { hook, consent, matches, ran, said } satisfies TriedHook
       })
 
-    const diagnosed = (hook: Config.ShellHook): Effect.Effect<Diagnosis> =>
+    const diagnoseHook = (hook: Config.ShellHook): Effect.Effect<Diagnosis> =>
       Effect.gen(function*() {
         const tool = hook.matcher !== undefined && /^\w+$/.test(hook.matcher) ? hook.matcher : sampleTool
-        const { consent, ran } = yield* tried({ ...hook, matcher: undefined }, Process.sample(hook.event, tool, {}))
+        const { consent, ran } = yield* tryHook({ ...hook, matcher: undefined }, Process.makeSampleEvent(hook.event, tool, {}))
         const problems = [
           ...(consent === "unseen" ? ["not approved: it does not run"] : []),
           ...(consent === "changed" ? ["its program changed since it was approved: it does not run"] : []),
-          ...(ran === undefined ? [] : [problemOf(ran) ?? []].flat()),
-          ...(ran?._tag === "Exited" && ran.stdout.trim() !== "" && saidBy(hook, ran) === undefined
-            ? [`its output has no meaning for ${hook.event}: ${firstLine(ran.stdout).slice(0, 80)}`]
+          ...(ran === undefined ? [] : [describeProblem(ran) ?? []].flat()),
+          ...(ran?._tag === "Exited" && ran.stdout.trim() !== "" && readHookOutput(hook, ran) === undefined
+            ? [`its output has no meaning for ${hook.event}: ${takeFirstLine(ran.stdout).slice(0, 80)}`]
             : [])
         ]
         return { hook, consent, problems, millis: ran?._tag === "Exited" ? ran.millis : undefined }
@@ -198,15 +198,15 @@ export const make = (
       hooks: Effect.gen(function*() {
         for (const warning of warnings) yield* warn(warning)
         const allowed = yield* Effect.filter(hooks, (hook) => isAllowed(hook, settings.confirm))
-        return allowed.map(hookOf)
+        return allowed.map(toHook)
       }),
-      list: Effect.forEach(hooks, listed),
+      list: Effect.forEach(hooks, readConsent),
       test: (event, options = {}) => {
-        if (!isHookName(event)) return Effect.fail(unknownEvent(event))
-        const payload = Process.sample(event, options.tool ?? sampleTool, options.payload ?? {})
-        return Effect.forEach(hooks.filter((hook) => hook.event === event), (hook) => tried(hook, payload))
+        if (!isHookName(event)) return Effect.fail(toUnknownEventError(event))
+        const payload = Process.makeSampleEvent(event, options.tool ?? sampleTool, options.payload ?? {})
+        return Effect.forEach(hooks.filter((hook) => hook.event === event), (hook) => tryHook(hook, payload))
       },
       revoke: consent.revoke,
-      doctor: Effect.forEach(hooks, diagnosed)
+      doctor: Effect.forEach(hooks, diagnoseHook)
     }
   })

@@ -1,7 +1,7 @@
 /**
  * Outcome of a tool call, in the words of `post_tool_call`.
  *
- * Source: `hermes-contract.md` §2.9, `ARCHITECTURE.md` §7 (`post_tool_call` `blocked`).
+ * Source: `hermes-contract.md` §2.9, `ARCHITECTURE.md` §7 (`post_tool_call` `toBlockedOutcome`).
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -30,7 +30,7 @@ const cancelMessage = "Tool execution cancelled by user interrupt"
 
 const ok: ToolOutcome = { status: "ok", error_type: null, error_message: null }
 
-const parsed = (result: unknown): unknown =>
+const parseResult = (result: unknown): unknown =>
   // Only an object can say `error`: anything else need not be parsed.
   typeof result === "string" && result.trimStart().startsWith("{")
     ? Option.getOrUndefined(Json.parse(result))
@@ -38,13 +38,13 @@ const parsed = (result: unknown): unknown =>
 
 /** Read from the result of a call that ran: one that is, or is the JSON of, an object with an `error` says something. */
 export const fromResult = (result: unknown): ToolOutcome => {
-  const value = parsed(result)
+  const value = parseResult(result)
   const error = Predicate.isObject(value) ? value["error"] : undefined
   return error ? { status: "error", error_type: "tool_error", error_message: Json.toText(error) } : ok
 }
 
 /** Of a call that was stopped before it ran, with the result that the model gets. */
-export const blocked = (reason: BlockReason, message: string): ToolOutcome & { readonly result: string } => ({
+export const toBlockedOutcome = (reason: BlockReason, message: string): ToolOutcome & { readonly result: string } => ({
   status: "blocked",
   error_type: reason,
   error_message: message,

@@ -30,7 +30,7 @@ import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 
 /** The nearest span of a fiber that somebody keeps; undefined where there is none. */
-export const nearest = (context: Context.Context<never>): Tracer.AnySpan | undefined => {
+export const findNearestSpan = (context: Context.Context<never>): Tracer.AnySpan | undefined => {
   let span = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
   // Another tracer may make spans of this class and keep them.
   if (Context.get(context, Tracer.Tracer) !== Tracer.nativeTracer) return span
@@ -85,7 +85,7 @@ export const parse = (traceparent: string | undefined, tracestate?: string): Tra
 }
 
 /** The `tracestate` of a span: its own, or that of the nearest one above in its trace. */
-export const stateOf = (span: Tracer.AnySpan | undefined): string | undefined => {
+export const findTraceState = (span: Tracer.AnySpan | undefined): string | undefined => {
   for (let at = span; at !== undefined; at = at._tag === "Span" ? Option.getOrUndefined(at.parent) : undefined) {
     const state = Context.get(at.annotations, TraceState)
     if (state !== undefined) return state
@@ -101,9 +101,9 @@ export interface Carrier {
 
 /** The trace of the work of this fiber; undefined without tracing. */
 export const current: Effect.Effect<Carrier | undefined> = Effect.contextWith((context: Context.Context<never>) => {
-  const span = nearest(context)
+  const span = findNearestSpan(context)
   const traceparent = span === undefined ? undefined : format(span)
-  const tracestate = stateOf(span)
+  const tracestate = findTraceState(span)
   return Effect.succeed(traceparent === undefined ? undefined : { traceparent, ...(tracestate === undefined ? {} : { tracestate }) })
 })
 

@@ -14,7 +14,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import { Agent } from "../agent/Agent.ts"
 import type { AgentError } from "../domain/AgentError.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
-import { tokensOf } from "../routing/CallTokens.ts"
+import { estimateTokens } from "../routing/CallTokens.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { LiveSession, Options } from "./LiveSession.ts"
@@ -35,29 +35,29 @@ export interface ContextFill {
   readonly window: number | undefined
 }
 
-const textTokens = (text: string): number => Math.ceil(text.length / 4)
+const estimateTextTokens = (text: string): number => Math.ceil(text.length / 4)
 
-const systemParts = Effect.fnUntraced(function*(live: LiveSession, input: Options["input"], stored: string | undefined) {
+const collectSystemParts = Effect.fnUntraced(function*(live: LiveSession, input: Options["input"], stored: string | undefined) {
   const agent = yield* Agent
   const { session } = yield* live.state
   const layers = yield* agent.promptLayers({ ...input, cwd: session.cwd })
   const isSame = stored === undefined || stored === SystemPrompt.render(layers)
   return isSame
-    ? layers.map(({ name, text }): ContextPart => ({ name: `System prompt: ${name}`, tokens: textTokens(text), kind: "system" }))
-    : [{ name: "System prompt", tokens: textTokens(stored), kind: "system" } satisfies ContextPart]
+    ? layers.map(({ name, text }): ContextPart => ({ name: `System prompt: ${name}`, tokens: estimateTextTokens(text), kind: "system" }))
+    : [{ name: "System prompt", tokens: estimateTextTokens(stored), kind: "system" } satisfies ContextPart]
 })
 
-const messageParts = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<ContextPart> => {
-  const of = (role: Prompt.Message["role"]): number => tokensOf({ messages: messages.filter((message) => message.role === role) })
+const collectMessageParts = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<ContextPart> => {
+  const countRoleTokens = (role: Prompt.Message["role"]): number => estimateTokens({ messages: messages.filter((message) => message.role === role) })
   return [
-    { name: "Your messages", tokens: of("user"), kind: "user" },
-    { name: "Answers and tool calls", tokens: of("assistant"), kind: "agent" },
-    { name: "Tool results", tokens: of("tool"), kind: "results" },
-    { name: "Other messages", tokens: of("system"), kind: "other" }
+    { name: "Your messages", tokens: countRoleTokens("user"), kind: "user" },
+    { name: "Answers and tool calls", tokens: countRoleTokens("assistant"), kind: "agent" },
+    { name: "Tool results", tokens: countRoleTokens("tool"), kind: "results" },
+    { name: "Other messages", tokens: countRoleTokens("system"), kind: "other" }
   ]
 }
 
-const windowOf = Effect.gen(function*() {
+const readWindow = Effect.gen(function*() {
   const router = Option.getOrUndefined(yield* Effect.serviceOption(ModelRouter))
   if (router?.catalogue === undefined || router.primaryRoute === undefined) return undefined
   const { source, tokens } = yield* router.catalogue.window(yield* router.primaryRoute)
@@ -73,9 +73,9 @@ export const measure = Effect.fnUntraced(function*(
   const messages = session === undefined ? [] : yield* live.messages
   const { definitions } = yield* (yield* ToolRegistry).snapshot(input?.tools ?? {})
   const parts = [
-    ...yield* systemParts(live, input, session?.systemPrompt),
-    { name: `Tools (${definitions.length})`, tokens: textTokens(JSON.stringify(definitions)), kind: "tools" } satisfies ContextPart,
-    ...messageParts(messages)
+    ...yield* collectSystemParts(live, input, session?.systemPrompt),
+    { name: `Tools (${definitions.length})`, tokens: estimateTextTokens(JSON.stringify(definitions)), kind: "tools" } satisfies ContextPart,
+    ...collectMessageParts(messages)
   ].filter(({ tokens }) => tokens > 0)
-  return { parts, tokens: parts.reduce((sum, { tokens }) => sum + tokens, 0), window: yield* windowOf }
+  return { parts, tokens: parts.reduce((sum, { tokens }) => sum + tokens, 0), window: yield* readWindow }
 })

@@ -52,7 +52,7 @@ export interface Reader {
  * Gives each event to a function, up to the end of the stream or of a reader that was cut off. An event that it dies of is logged, and the
  * next one follows: a turn may wait for this reader.
  */
-export const tellEach = <R>(reader: Reader, tell: (event: HostEvent) => Effect.Effect<void, never, R>): Effect.Effect<void, never, R> =>
+export const forEachEvent = <R>(reader: Reader, tell: (event: HostEvent) => Effect.Effect<void, never, R>): Effect.Effect<void, never, R> =>
   Effect.flatMap(reader.take, (event) =>
     Effect.catchDefect(tell(event), (defect) => Effect.logError(`the event ${event._tag} of a live session could not be told`, defect))).pipe(
       Effect.forever,
@@ -70,7 +70,7 @@ export interface EventReaders {
 }
 
 /** Characters of an event that can be long. */
-const weightOf = (event: RunEvent): number => {
+const measureEventLength = (event: RunEvent): number => {
   switch (event._tag) {
     case "TextDelta":
     case "ReasoningDelta":
@@ -87,7 +87,7 @@ const weightOf = (event: RunEvent): number => {
 }
 
 /** Two deltas as one; undefined where they are not of one kind. */
-const merged = (before: RunEvent | undefined, event: RunEvent): RunEvent | undefined => {
+const mergeDeltas = (before: RunEvent | undefined, event: RunEvent): RunEvent | undefined => {
   if (before?._tag === "TextDelta" && event._tag === "TextDelta") return { ...event, text: before.text + event.text }
   if (before?._tag === "ReasoningDelta" && event._tag === "ReasoningDelta") return { ...event, text: before.text + event.text }
   if (before?._tag === "ToolInputDelta" && event._tag === "ToolInputDelta" && before.callId === event.callId) {
@@ -96,7 +96,7 @@ const merged = (before: RunEvent | undefined, event: RunEvent): RunEvent | undef
   return undefined
 }
 
-interface Waiting {
+interface PendingEvent {
   readonly event: HostEvent
   /** Events of a turn, which others can be added to. */
   readonly run: Array<RunEvent> | undefined
@@ -105,7 +105,7 @@ interface Waiting {
 
 /** One reader: what it did not take yet. */
 const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions) => {
-  let waiting: Array<Waiting> = []
+  let waiting: Array<PendingEvent> = []
   let first = 0
   let events = 0
   let characters = 0
@@ -114,7 +114,7 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
   let isEnded = false
   let isCut = false
 
-  const shift = (): HostEvent | undefined => {
+  const takeNextEvent = (): HostEvent | undefined => {
     const found = waiting[first]
     if (found === undefined) return undefined
     first++
@@ -131,18 +131,18 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
     return found.event
   }
 
-  const wake = (): void => {
+  const wakeReader = (): void => {
     if (arrived !== undefined) Deferred.doneUnsafe(arrived, Effect.void)
     arrived = undefined
   }
 
   /** Adds events of a turn to those that wait already. */
-  const extend = (last: Waiting, run: Array<RunEvent>, added: ReadonlyArray<RunEvent>): void => {
+  const appendRunEvents = (last: PendingEvent, run: Array<RunEvent>, added: ReadonlyArray<RunEvent>): void => {
     for (const event of added) {
-      const weight = weightOf(event)
+      const weight = measureEventLength(event)
       last.weight += weight
       characters += weight
-      const one = merged(run.at(-1), event)
+      const one = mergeDeltas(run.at(-1), event)
       if (one !== undefined) run[run.length - 1] = one
       else {
         run.push(event)
@@ -162,19 +162,19 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
       waiting.push({ event, run: undefined, weight: 0 })
       events++
     } else if (events > mergeBeyond && last?.run !== undefined) {
-      extend(last, last.run, event.events)
+      appendRunEvents(last, last.run, event.events)
     } else {
       const run: Array<RunEvent> = []
-      const added: Waiting = { event: { ...event, events: run }, run, weight: 0 }
+      const added: PendingEvent = { event: { ...event, events: run }, run, weight: 0 }
       waiting.push(added)
       for (const one of event.events) {
         run.push(one)
-        added.weight += weightOf(one)
+        added.weight += measureEventLength(one)
       }
       events += run.length
       characters += added.weight
     }
-    wake()
+    wakeReader()
   }
 
   const isAny: Reader["arrived"] = Effect.suspend(() => {
@@ -184,7 +184,7 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
   })
 
   const take: Reader["take"] = Effect.flatMap(isAny, () => {
-    const found = shift()
+    const found = takeNextEvent()
     if (found !== undefined) return Effect.succeed(found)
     if (isCut) return Effect.fail(new ReaderLagged())
     // Another fiber of the same reader was quicker.
@@ -194,7 +194,7 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
   return {
     take,
     arrived: isAny,
-    poll: shift,
+    poll: takeNextEvent,
     put,
     caughtUp: Effect.suspend(() => {
       if (whenBehind === "cut" || isEnded || events <= atMost) return Effect.void
@@ -203,7 +203,7 @@ const makeReader = ({ atMost = mergeBeyond, whenBehind = "cut" }: ReaderOptions)
     }),
     end: (): void => {
       isEnded = true
-      wake()
+      wakeReader()
       if (drained !== undefined) Deferred.doneUnsafe(drained, Effect.void)
       drained = undefined
     }

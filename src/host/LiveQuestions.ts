@@ -49,12 +49,12 @@ export interface LiveQuestions {
 type NewQuestion = Exclude<OpenQuestion, { readonly _tag: "Plan" }> extends infer One ? One extends OpenQuestion ? Omit<One, "askedAt" | "id" | "turn"> : never : never
 
 /** An approval for something that was not offered is a denial. */
-const offered = ({ question }: Extract<OpenQuestion, { readonly _tag: "Approval" }>, reply: Reply): Reply =>
+const denyUnofferedChoice = ({ question }: Extract<OpenQuestion, { readonly _tag: "Approval" }>, reply: Reply): Reply =>
   question.choices.includes(reply.choice) ? reply : { ...reply, choice: "deny" }
 
 /** The answer that counts: a mode that was not offered leaves the plan a plan. */
-const countedOf = (question: OpenQuestion, answer: Answer): Answer => {
-  if (question._tag === "Approval" && answer._tag === "Approval") return { _tag: "Approval", reply: offered(question, answer.reply) }
+const limitToOfferedAnswer = (question: OpenQuestion, answer: Answer): Answer => {
+  if (question._tag === "Approval" && answer._tag === "Approval") return { _tag: "Approval", reply: denyUnofferedChoice(question, answer.reply) }
   if (question._tag !== "Plan" || answer._tag !== "Plan") return answer
   return question.question.modes.some((mode) => mode === answer.mode) ? answer : { ...answer, mode: "plan" }
 }
@@ -64,7 +64,7 @@ export const make = (owner: StateOwner): LiveQuestions => {
   const waiting = new Map<string, (answer: Answer) => Effect.Effect<void>>()
   let count = 0
 
-  const open = (question: NewQuestion, answered: Deferred.Deferred<Answer>): Effect.Effect<string> =>
+  const openQuestion = (question: NewQuestion, answered: Deferred.Deferred<Answer>): Effect.Effect<string> =>
     owner.run(Effect.map(Clock.currentTimeMillis, (askedAt) => {
       const id = `q${++count}`
       const { questions, turn } = owner.state()
@@ -75,18 +75,18 @@ export const make = (owner: StateOwner): LiveQuestions => {
     }))
 
   /** Takes a question off the list, once. */
-  const close = (id: string, answer: Answer | undefined): void => {
+  const closeQuestion = (id: string, answer: Answer | undefined): void => {
     if (!waiting.delete(id)) return
     const questions = owner.state().questions.filter((question) => question.id !== id)
     owner.change({ questions }, { _tag: "QuestionClosed", id, answer })
   }
 
-  const asked = (question: NewQuestion): Effect.Effect<Answer> =>
+  const requestAnswer = (question: NewQuestion): Effect.Effect<Answer> =>
     Effect.flatMap(Deferred.make<Answer>(), (answered) =>
       Effect.acquireUseRelease(
-        open(question, answered),
+        openQuestion(question, answered),
         () => Deferred.await(answered),
-        (id) => Effect.sync(() => owner.post(Effect.sync(() => close(id, undefined))))
+        (id) => Effect.sync(() => owner.post(Effect.sync(() => closeQuestion(id, undefined))))
       ))
 
   return {
@@ -97,13 +97,13 @@ export const make = (owner: StateOwner): LiveQuestions => {
         choices: choices.map((choice) => Redaction.redactText(choice, secrets)),
         multiple
       }
-      const answer = yield* asked({ _tag: "Clarification", question: shown })
+      const answer = yield* requestAnswer({ _tag: "Clarification", question: shown })
       if (answer._tag !== "Clarification") return undefined
       return answer.answers.map((one) => choices[shown.choices.indexOf(one)] ?? one)
     }),
     approvals: {
       ask: (question) =>
-        Effect.map(asked({ _tag: "Approval", question }), (answer) => answer._tag === "Approval" ? answer.reply : undefined)
+        Effect.map(requestAnswer({ _tag: "Approval", question }), (answer) => answer._tag === "Approval" ? answer.reply : undefined)
     },
     answer: (id, answer) =>
       owner.run(Effect.suspend(() => {
@@ -111,8 +111,8 @@ export const make = (owner: StateOwner): LiveQuestions => {
         const answered = waiting.get(id)
         if (question === undefined || answered === undefined) return Effect.fail(new AnswerRejected({ id, reason: "closed" }))
         if (question._tag !== answer._tag) return Effect.fail(new AnswerRejected({ id, reason: "kind" }))
-        const counted = countedOf(question, answer)
-        close(id, counted)
+        const counted = limitToOfferedAnswer(question, answer)
+        closeQuestion(id, counted)
         return answered(counted)
       })),
     present: (question, turn, decide) =>
@@ -123,10 +123,10 @@ export const make = (owner: StateOwner): LiveQuestions => {
         return { changes: { questions: [...owner.state().questions, asked] }, event: { _tag: "QuestionAsked", question: asked } }
       }),
     withdraw: Effect.sync(() => {
-      for (const { id } of owner.state().questions) close(id, undefined)
+      for (const { id } of owner.state().questions) closeQuestion(id, undefined)
     }),
     withdrawPlan: Effect.sync(() => {
-      for (const { _tag, id } of owner.state().questions) if (_tag === "Plan") close(id, undefined)
+      for (const { _tag, id } of owner.state().questions) if (_tag === "Plan") closeQuestion(id, undefined)
     })
   }
 }

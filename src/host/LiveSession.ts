@@ -73,7 +73,7 @@ import * as StateOwner from "./StateOwner.ts"
 export { ReaderLagged } from "./EventReaders.ts"
 export type { Reader, ReaderOptions } from "./EventReaders.ts"
 export { AnswerRejected } from "./LiveQuestions.ts"
-export type { NewMessage, Sent } from "./LiveTurns.ts"
+export type { NewMessage, SentMessage } from "./LiveTurns.ts"
 export type { BegunSession, ResumedSession } from "./SessionMoves.ts"
 
 /** A mode that is looser than the run may have that started this program. */
@@ -110,7 +110,7 @@ export interface CompactOptions {
 }
 
 /** A compaction; `warning` says why the conversation stayed as it is, where something was wrong. */
-export interface Compacted extends ContextFit.Compacted {
+export interface LiveCompaction extends ContextFit.CompactionResult {
   readonly warning: string | undefined
 }
 
@@ -137,7 +137,7 @@ export interface LiveSession {
   readonly events: Stream.Stream<HostEvent, ReaderLagged>
 
   /** Begins a turn with the message, or keeps it for when it can. */
-  readonly send: (message: LiveTurns.NewMessage) => Effect.Effect<LiveTurns.Sent>
+  readonly send: (message: LiveTurns.NewMessage) => Effect.Effect<LiveTurns.SentMessage>
   /** Takes a message of the queue back; undefined where it is not there any more. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
@@ -162,7 +162,7 @@ export interface LiveSession {
   /** Sets the title of the session, and returns it as it is kept. */
   readonly rename: (title: string) => Effect.Effect<string, SessionStoreError>
   /** Makes the conversation smaller, between turns. Interrupting it leaves the conversation as it is. */
-  readonly compact: (options?: CompactOptions) => Effect.Effect<Compacted, AgentError>
+  readonly compact: (options?: CompactOptions) => Effect.Effect<LiveCompaction, AgentError>
   /** Stored record of the session; undefined before its first message. */
   readonly known: Effect.Effect<Session | undefined, SessionStoreError>
   /** Stored messages of the session. */
@@ -179,31 +179,31 @@ export interface LiveSession {
   readonly close: Effect.Effect<void>
 }
 
-const backgroundOf = (owner: StateOwner.StateOwner, background: BackgroundWork["Service"]): LiveBackground => {
-  const each = <A>(work: (id: Ids.SessionId) => Effect.Effect<ReadonlyArray<A>>) =>
-    Effect.suspend(() => Effect.map(Effect.forEach(SessionMoves.sessionsOf(owner.state()), work), (found) => found.flat()))
-  const all = (work: (id: Ids.SessionId) => Effect.Effect<void>) =>
-    Effect.suspend(() => Effect.forEach(SessionMoves.sessionsOf(owner.state()), work, { discard: true }))
+const makeLiveBackground = (owner: StateOwner.StateOwner, background: BackgroundWork["Service"]): LiveBackground => {
+  const collectFromSessions = <A>(work: (id: Ids.SessionId) => Effect.Effect<ReadonlyArray<A>>) =>
+    Effect.suspend(() => Effect.map(Effect.forEach(SessionMoves.listSessionIds(owner.state()), work), (found) => found.flat()))
+  const forEachSession = (work: (id: Ids.SessionId) => Effect.Effect<void>) =>
+    Effect.suspend(() => Effect.forEach(SessionMoves.listSessionIds(owner.state()), work, { discard: true }))
   return {
-    list: each(background.list),
+    list: collectFromSessions(background.list),
     stop: (id) =>
       Effect.suspend(() =>
-        Effect.reduce(SessionMoves.sessionsOf(owner.state()), (): Item | undefined => undefined, (found, session) =>
+        Effect.reduce(SessionMoves.listSessionIds(owner.state()), (): Item | undefined => undefined, (found, session) =>
           found === undefined ? background.stop(session, id) : Effect.succeed(found))),
-    stopAll: each(background.stopAll),
-    settled: all(background.settled),
-    reviewed: all(background.reviewed),
-    takeNotices: each(background.takeNotices)
+    stopAll: collectFromSessions(background.stopAll),
+    settled: forEachSession(background.settled),
+    reviewed: forEachSession(background.reviewed),
+    takeNotices: collectFromSessions(background.takeNotices)
   }
 }
 
-const conversationOf = (owner: StateOwner.StateOwner, turns: LiveTurns.LiveTurns): Conversation => {
-  const put = (text: string, busy: "queue" | "interrupt"): void =>
+const makeConversation = (owner: StateOwner.StateOwner, turns: LiveTurns.LiveTurns): Conversation => {
+  const postMessage = (text: string, busy: "queue" | "interrupt"): void =>
     void owner.post(Effect.asVoid(turns.send({ prompt: text, busy }, "plugin")))
   return {
     isRunning: () => owner.state().turn !== undefined,
-    interrupt: (text) => put(text, "interrupt"),
-    queue: (text) => put(text, "queue")
+    interrupt: (text) => postMessage(text, "interrupt"),
+    queue: (text) => postMessage(text, "queue")
   }
 }
 
@@ -215,7 +215,7 @@ export const make = Effect.fnUntraced(function*(
   const agent = yield* Agent
   const store = yield* SessionStore
   const background = yield* BackgroundWork
-  const session: SessionIdentity = yield* SessionMoves.fresh(options.session?.id ?? (yield* newSession), options.session?.cwd ?? cwd)
+  const session: SessionIdentity = yield* SessionMoves.makeIdentity(options.session?.id ?? (yield* newSession), options.session?.cwd ?? cwd)
   const owner = yield* StateOwner.make({
     session,
     turn: undefined,
@@ -229,22 +229,22 @@ export const make = Effect.fnUntraced(function*(
   const moves = yield* SessionMoves.make(owner, { cwd, newSession, platform: options.input?.platform ?? "library" })
   const questions = LiveQuestions.make(owner)
   let chosen = options.mode
-  const limits = InheritedLimits.read(yield* ProcessVariables)
-  const most = PermissionMode.narrower(options.maxMode ?? "yolo", limits === undefined ? "yolo" : PermissionMode.ofApprovals(limits.mode))
+  const limits = InheritedLimits.readLimits(yield* ProcessVariables)
+  const most = PermissionMode.selectNarrower(options.maxMode ?? "yolo", limits === undefined ? "yolo" : PermissionMode.fromApprovals(limits.mode))
 
-  const change = (settings: Partial<LiveSettings>): Effect.Effect<void> =>
+  const applySettings = (settings: Partial<LiveSettings>): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (settings.mode !== undefined) chosen = settings.mode
       const { effort, mode, route } = { ...owner.state(), ...settings }
       owner.change(settings, { _tag: "SettingsChanged", settings: { effort, mode, route } })
       return mode === "plan" ? Effect.void : questions.withdrawPlan
     })
-  const set = (settings: Partial<LiveSettings>): Effect.Effect<void> => owner.run(change(settings))
+  const changeSettings = (settings: Partial<LiveSettings>): Effect.Effect<void> => owner.run(applySettings(settings))
 
   const turns = yield* LiveTurns.make(owner, moves, questions, {
     ...options,
     mode: () => chosen,
-    plans: { modes: planModes.filter((mode) => PermissionMode.narrower(mode, most) === mode), choose: (mode) => change({ mode }) }
+    plans: { modes: planModes.filter((mode) => PermissionMode.selectNarrower(mode, most) === mode), choose: (mode) => applySettings({ mode }) }
   })
 
   let isClosed = false
@@ -295,7 +295,7 @@ export const make = Effect.fnUntraced(function*(
     stop: owner.run(turns.stop),
     interrupt: turns.interrupt,
     answer: questions.answer,
-    conversation: conversationOf(owner, turns),
+    conversation: makeConversation(owner, turns),
     hold,
     begin: (title) => owner.run(Effect.tap(moves.begin(title), () => questions.withdrawPlan)),
     resume: (reference, folder) => owner.run(Effect.tap(moves.resume(reference, folder), () => questions.withdrawPlan)),
@@ -305,14 +305,14 @@ export const make = Effect.fnUntraced(function*(
     messages: Effect.suspend(() => store.messages(owner.state().session.id)),
     setMode: (mode) =>
       Effect.suspend(() => {
-        if (PermissionMode.narrower(mode, most) !== mode) return Effect.fail(new ModeUnavailable({ mode, most }))
+        if (PermissionMode.selectNarrower(mode, most) !== mode) return Effect.fail(new ModeUnavailable({ mode, most }))
         // It holds at once, also for a call that is judged before the owner's turn.
         chosen = mode
-        return set({ mode })
+        return changeSettings({ mode })
       }),
-    setRoute: (route) => set({ route }),
-    setEffort: (effort) => set({ effort }),
-    background: backgroundOf(owner, background),
+    setRoute: (route) => changeSettings({ route }),
+    setEffort: (effort) => changeSettings({ effort }),
+    background: makeLiveBackground(owner, background),
     close
   }
 })

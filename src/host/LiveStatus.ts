@@ -58,7 +58,7 @@ const restMillis = 10_000
 const maxLevels = 64
 
 /** Reads the branch of the repository around a folder; undefined outside of one. */
-const branchOf = Effect.fnUntraced(function*(files: FileSystem.FileSystem, path: Path.Path, cwd: string) {
+const readBranch = Effect.fnUntraced(function*(files: FileSystem.FileSystem, path: Path.Path, cwd: string) {
   let folder = cwd
   for (let level = 0; level < maxLevels; level++) {
     const git = path.join(folder, ".git")
@@ -83,7 +83,7 @@ export const make = Effect.fnUntraced(function*(
   const auxiliary = yield* Auxiliary
   const store = yield* SessionStore
   const router = Option.getOrUndefined(yield* Effect.serviceOption(ModelRouter))
-  const placed = (state: State): string | undefined => state.session.cwd ?? cwd
+  const chooseFolder = (state: State): string | undefined => state.session.cwd ?? cwd
   const state = yield* live.state
   let session: SessionId | undefined
   let dueAt = -Infinity
@@ -96,22 +96,22 @@ export const make = Effect.fnUntraced(function*(
     contextTokens: undefined,
     window: undefined,
     tokens: 0,
-    cost: Cost.spent(Cost.nothing),
-    cwd: placed(state),
+    cost: Cost.toSpent(Cost.nothing),
+    cwd: chooseFolder(state),
     branch: undefined,
     background: 0,
     questions: state.questions.length
   }
-  const set = (changes: Partial<StatusFacts>): void => {
+  const updateFacts = (changes: Partial<StatusFacts>): void => {
     facts = { ...facts, ...changes }
   }
 
-  const take = (event: RunEvent): void => {
-    if (event._tag === "RunStarted") return set({ model: event.model })
+  const recordRunEvent = (event: RunEvent): void => {
+    if (event._tag === "RunStarted") return updateFacts({ model: event.model })
     if (event._tag !== "UsageReported") return
-    const total = Usage.totalTokens(event.usage)
-    set({ tokens: facts.tokens + total, cost: Cost.sum(facts.cost, event.cost) })
-    if (event.origin === undefined) set({ model: event.model, contextTokens: total })
+    const total = Usage.countTotalTokens(event.usage)
+    updateFacts({ tokens: facts.tokens + total, cost: Cost.sum(facts.cost, event.cost) })
+    if (event.origin === undefined) updateFacts({ model: event.model, contextTokens: total })
   }
 
   const follow = (event: HostEvent): void => {
@@ -119,17 +119,17 @@ export const make = Effect.fnUntraced(function*(
     switch (event._tag) {
       case "RunEvents":
       case "UsageAfter":
-        for (const one of event.events) take(one)
+        for (const one of event.events) recordRunEvent(one)
         return
       case "QuestionAsked":
-        return set({ questions: facts.questions + 1 })
+        return updateFacts({ questions: facts.questions + 1 })
       case "QuestionClosed":
-        return set({ questions: Math.max(0, facts.questions - 1) })
+        return updateFacts({ questions: Math.max(0, facts.questions - 1) })
       case "SettingsChanged":
-        return set({ effort: event.settings.effort, mode: event.settings.mode, model: event.settings.route?.model ?? primaryModel })
+        return updateFacts({ effort: event.settings.effort, mode: event.settings.mode, model: event.settings.route?.model ?? primaryModel })
       case "SessionChanged":
-        if (event.change === "new") set({ tokens: 0, cost: Cost.spent(Cost.nothing) })
-        if (event.change !== "titled") set({ contextTokens: undefined, cwd: event.session.cwd ?? cwd })
+        if (event.change === "new") updateFacts({ tokens: 0, cost: Cost.toSpent(Cost.nothing) })
+        if (event.change !== "titled") updateFacts({ contextTokens: undefined, cwd: event.session.cwd ?? cwd })
         // The sums of a conversation go on over its compactions.
         if (event.change === "compacted" || event.change === "new") session = event.session.id
         return
@@ -142,8 +142,8 @@ export const make = Effect.fnUntraced(function*(
     const { id } = (yield* live.state).session
     if (id === session) return
     session = id
-    const { cost, usage } = yield* SessionReports.usage(live)
-    set({ tokens: Usage.totalTokens(usage), cost })
+    const { cost, usage } = yield* SessionReports.readUsage(live)
+    updateFacts({ tokens: Usage.countTotalTokens(usage), cost })
   }).pipe(
     Effect.provideService(Auxiliary, auxiliary),
     Effect.provideService(SessionStore, store),
@@ -155,13 +155,13 @@ export const make = Effect.fnUntraced(function*(
     if (router === undefined) return
     const primary = yield* router.primaryRoute ?? router.primary
     primaryModel = primary.model
-    if (facts.model === undefined) set({ model: route?.model ?? primaryModel })
+    if (facts.model === undefined) updateFacts({ model: route?.model ?? primaryModel })
     if (router.catalogue === undefined || router.primaryRoute === undefined) return
     const { source, tokens } = yield* router.catalogue.window(route ?? (yield* router.primaryRoute))
-    set({ window: source === "default" ? undefined : tokens })
+    updateFacts({ window: source === "default" ? undefined : tokens })
   })
 
-  const count = Effect.map(live.background.list, ({ length }) => set({ background: length }))
+  const count = Effect.map(live.background.list, ({ length }) => updateFacts({ background: length }))
 
   return {
     facts: () => facts,
@@ -173,8 +173,8 @@ export const make = Effect.fnUntraced(function*(
       dueAt = now + restMillis
       yield* sums
       yield* window
-      const folder = placed(yield* live.state)
-      set({ branch: folder === undefined ? undefined : yield* branchOf(files, path, folder) })
+      const folder = chooseFolder(yield* live.state)
+      updateFacts({ branch: folder === undefined ? undefined : yield* readBranch(files, path, folder) })
     })
   }
 })

@@ -43,7 +43,7 @@ import { Clarifier } from "../tool/builtin/Clarifier.ts"
 import * as EgressGate from "../tool/fence/EgressGate.ts"
 import type { Message, PlanQuestion, Turn } from "./HostEvent.ts"
 import type { LiveQuestions, PlanAnswer } from "./LiveQuestions.ts"
-import { sessionsOf, type SessionMoves } from "./SessionMoves.ts"
+import { listSessionIds, type SessionMoves } from "./SessionMoves.ts"
 import * as SessionTitles from "./SessionTitles.ts"
 import type { StateOwner } from "./StateOwner.ts"
 
@@ -57,7 +57,7 @@ export interface NewMessage {
 }
 
 /** Fate of a message. */
-export interface Sent {
+export interface SentMessage {
   readonly _tag: "Started" | "Queued" | "Steering"
   readonly message: Message
 }
@@ -84,7 +84,7 @@ export interface TurnOptions {
 
 export interface LiveTurns {
   /** Takes a message. Only for work on the owner's fiber, as all but `interrupt`. */
-  readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<Sent>
+  readonly send: (message: NewMessage, origin: "client" | "plugin") => Effect.Effect<SentMessage>
   /** Takes a message of the queue back; undefined where it is not there any more. */
   readonly unqueue: (id: string) => Effect.Effect<Message | undefined>
   /**
@@ -112,10 +112,10 @@ const planning = "[Plan mode: read only. Look at what you need, then answer with
 /** The message that begins the work of an approved plan. */
 export const planApproved = "The plan is approved. Carry it out now."
 
-const behind = (result: string, messages: ReadonlyArray<string>): string =>
+const appendUserMessages = (result: string, messages: ReadonlyArray<string>): string =>
   `${result}\n\n[The user says, while you work:]\n${messages.join("\n")}`
 
-const textOf = (prompt: RunInput["prompt"]): string =>
+const renderPromptText = (prompt: RunInput["prompt"]): string =>
   typeof prompt === "string" ? prompt : prompt.map((part) => part.type === "text" ? part.text : `[${part.mediaType}]`).join(" ")
 
 export const make = Effect.fnUntraced(function*(
@@ -147,18 +147,18 @@ export const make = Effect.fnUntraced(function*(
   let planned: Turn["id"] | undefined
   let watching: Fiber.Fiber<unknown, unknown> | undefined
 
-  const newMessage = ({ prompt, shown }: NewMessage, origin: Message["origin"]): Message =>
-    ({ id: `m${++messages}`, origin, prompt, shown: shown ?? textOf(prompt) })
+  const makeMessage = ({ prompt, shown }: NewMessage, origin: Message["origin"]): Message =>
+    ({ id: `m${++messages}`, origin, prompt, shown: shown ?? renderPromptText(prompt) })
 
   /** Puts messages before those of clients. */
-  const queueFirst = (added: ReadonlyArray<Message>): ReadonlyArray<Message> => {
+  const insertBeforeClients = (added: ReadonlyArray<Message>): ReadonlyArray<Message> => {
     const { queue } = owner.state()
     const place = queue.findIndex(({ origin }) => origin !== "plugin")
     return place === -1 ? [...queue, ...added] : [...queue.slice(0, place), ...added, ...queue.slice(place)]
   }
 
   /** Puts a message of a client before what the background reports. */
-  const queueBeforeReports = (message: Message): ReadonlyArray<Message> => {
+  const insertBeforeReports = (message: Message): ReadonlyArray<Message> => {
     const { queue } = owner.state()
     const place = queue.findIndex(({ origin }) => origin === "background")
     return place === -1 ? [...queue, message] : queue.toSpliced(place, 0, message)
@@ -176,14 +176,14 @@ export const make = Effect.fnUntraced(function*(
           if (!isMeant() || turn === undefined) return undefined
           setQueue(queue, [])
           owner.readers.publish({ _tag: "Steered", turn: turn.id, texts: steering })
-          return behind(Json.toText(result), steering)
+          return appendUserMessages(Json.toText(result), steering)
         }))
       }),
       label: steeringLabel
     })
   }
 
-  const conducted = Effect.fnUntraced(function*({ id, isRewritten, message, sessionId }: Turn): Effect.fn.Return<RunResult, AgentError> {
+  const runTurn = Effect.fnUntraced(function*({ id, isRewritten, message, sessionId }: Turn): Effect.fn.Return<RunResult, AgentError> {
     const { effort, route, session } = owner.state()
     // The text as the user typed it: neither what clients add to it nor messages of others are the user's.
     if (message.origin === "client") for (const address of EgressGate.findAddresses(message.shown)) typed.add(address)
@@ -222,13 +222,13 @@ export const make = Effect.fnUntraced(function*(
       : Effect.provideService(moded, InteractiveMode, presence)
   })
 
-  const complain = (error: SessionStoreError): Effect.Effect<void> =>
+  const reportStoreError = (error: SessionStoreError): Effect.Effect<void> =>
     Effect.sync(() => owner.readers.publish({ _tag: "Notice", level: "error", message: error.message }))
 
   /** Titles the session on the side. */
-  const title = Effect.fnUntraced(function*(turn: Turn, result: RunResult) {
+  const titleSession = Effect.fnUntraced(function*(turn: Turn, result: RunResult) {
     if (auxiliary === undefined || !SessionTitles.isDue(owner.state().session, result)) return
-    const titled = Effect.flatMap(SessionTitles.entitle(auxiliary, store, turn.message.prompt, result), (isTitled) =>
+    const titled = Effect.flatMap(SessionTitles.generateTitle(auxiliary, store, turn.message.prompt, result), (isTitled) =>
       Effect.sync(() => {
         if (!isTitled) return
         owner.post(Effect.sync(() => {
@@ -240,7 +240,7 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Does what the user says about a plan. */
-  const decided = Effect.fnUntraced(function*({ mode: wanted, words = "" }: PlanAnswer) {
+  const carryOutDecision = Effect.fnUntraced(function*({ mode: wanted, words = "" }: PlanAnswer) {
     const said = words.trim()
     if (wanted !== "plan" && plans !== undefined) yield* plans.choose(wanted)
     const prompt = wanted === "plan" ? said : said === "" ? planApproved : `${planApproved}\n\n${said}`
@@ -248,26 +248,26 @@ export const make = Effect.fnUntraced(function*(
   })
 
   /** Asks about the plan that a turn ended with, unless the conversation goes on anyhow. */
-  const presented = Effect.fnUntraced(function*(turn: Turn, { text }: RunResult) {
+  const presentPlan = Effect.fnUntraced(function*(turn: Turn, { text }: RunResult) {
     if (plans === undefined || plans.modes.length === 0 || !isAttended || mode?.() !== "plan" || turn.isStopping || owner.state().queue.length > 0) return undefined
-    return yield* questions.present({ plan: Redaction.redactText(text, yield* Secrets), modes: plans.modes }, turn.id, decided)
+    return yield* questions.present({ plan: Redaction.redactText(text, yield* Secrets), modes: plans.modes }, turn.id, carryOutDecision)
   })
 
-  const ended = Effect.fnUntraced(function*(started: Turn, exit: Exit.Exit<RunResult, AgentError>) {
+  const endTurn = Effect.fnUntraced(function*(started: Turn, exit: Exit.Exit<RunResult, AgentError>) {
     running = undefined
     const { steering, turn = started } = owner.state()
     yield* questions.withdraw
-    if (steering.length > 0) setQueue(queueFirst(steering.map((text) => newMessage({ prompt: text }, "client"))), [])
+    if (steering.length > 0) setQueue(insertBeforeClients(steering.map((text) => makeMessage({ prompt: text }, "client"))), [])
     owner.change({ turn: undefined })
-    yield* Effect.catch(moves.follow, complain)
-    const plan = planned === turn.id && Exit.isSuccess(exit) && isCompleted(exit.value) ? yield* presented(turn, exit.value) : undefined
+    yield* Effect.catch(moves.follow, reportStoreError)
+    const plan = planned === turn.id && Exit.isSuccess(exit) && isCompleted(exit.value) ? yield* presentPlan(turn, exit.value) : undefined
     owner.change({ ...plan?.changes }, { _tag: "TurnEnded", turn, exit }, ...plan === undefined ? [] : [plan.event])
-    if (Exit.isSuccess(exit)) yield* title(turn, exit.value)
-    yield* Effect.catch(moves.entitle, complain)
+    if (Exit.isSuccess(exit)) yield* titleSession(turn, exit.value)
+    yield* Effect.catch(moves.entitle, reportStoreError)
     yield* next
   })
 
-  const start = Effect.fnUntraced(function*(message: Message) {
+  const startTurn = Effect.fnUntraced(function*(message: Message) {
     watching?.interruptUnsafe()
     yield* questions.withdrawPlan
     const { session } = owner.state()
@@ -283,13 +283,13 @@ export const make = Effect.fnUntraced(function*(
     planned = mode?.() === "plan" ? turn.id : undefined
     owner.change({ turn, session: prompted }, { _tag: "TurnStarted", turn })
     // Nobody waits for a turn that does not end when it is interrupted.
-    running = yield* Effect.forkDetach(Effect.onExit(conducted(turn), (exit) => Effect.sync(() => void owner.post(ended(turn, exit)))))
+    running = yield* Effect.forkDetach(Effect.onExit(runTurn(turn), (exit) => Effect.sync(() => void owner.post(endTurn(turn, exit)))))
   })
 
   /** Begins what is next as soon as something arrives from the background. */
-  const watch = Effect.fnUntraced(function*() {
+  const watchBackground = Effect.fnUntraced(function*() {
     watching?.interruptUnsafe()
-    const arrived = Effect.raceAllFirst(sessionsOf(owner.state()).map(background.arrived))
+    const arrived = Effect.raceAllFirst(listSessionIds(owner.state()).map(background.arrived))
     const resume = Effect.sync(() => {
       isPaused = false
       owner.post(next)
@@ -299,10 +299,10 @@ export const make = Effect.fnUntraced(function*(
 
   /** Takes what the background has to say, as one message. */
   const takeReports = Effect.fnUntraced(function*() {
-    const told = (yield* Effect.forEach(sessionsOf(owner.state()), background.take)).flat()
+    const told = (yield* Effect.forEach(listSessionIds(owner.state()), background.take)).flat()
     if (told.length === 0) return undefined
     const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
-    return newMessage({ prompt: told.join("\n\n"), shown }, "background")
+    return makeMessage({ prompt: told.join("\n\n"), shown }, "background")
   })
 
   const next: Effect.Effect<void> = Effect.gen(function*() {
@@ -310,20 +310,20 @@ export const make = Effect.fnUntraced(function*(
     if (turn !== undefined || held > 0) return
     if (first !== undefined && !isPaused) {
       setQueue(rest, steering)
-      return yield* start(first)
+      return yield* startTurn(first)
     }
     if (reports === "off") return
     const report = yield* takeReports()
-    if (report !== undefined && !isPaused) return yield* start(report)
+    if (report !== undefined && !isPaused) return yield* startTurn(report)
     // It is told with the next message, and what arrives from now on begins a turn.
     if (report !== undefined) {
       setQueue([...owner.state().queue, report], steering)
       owner.readers.publish({ _tag: "Notice", level: "info", message: `${report.shown}\nThe agent is told behind your next message.` })
     }
-    const ids = sessionsOf(owner.state())
+    const ids = listSessionIds(owner.state())
     const notices = (yield* Effect.forEach(ids, background.takeNotices)).flat()
     if (notices.length > 0) owner.readers.publish({ _tag: "Notice", level: "info", message: notices.join("\n") })
-    yield* watch()
+    yield* watchBackground()
   })
 
   const stop = Effect.gen(function*() {
@@ -342,7 +342,7 @@ export const make = Effect.fnUntraced(function*(
   const takeBack = Effect.sync((): ReadonlyArray<Message> => {
     const { queue, steering } = owner.state()
     const waiting = queue.filter(({ origin }) => origin === "client")
-    const taken = [...steering.map((prompt) => newMessage({ prompt }, "client")), ...waiting]
+    const taken = [...steering.map((prompt) => makeMessage({ prompt }, "client")), ...waiting]
     isPaused = true
     if (taken.length === 0) return taken
     setQueue(queue.filter((message) => !waiting.includes(message)), [])
@@ -350,20 +350,20 @@ export const make = Effect.fnUntraced(function*(
     return taken
   })
 
-  const send: (given: NewMessage, origin: "client" | "plugin") => Effect.Effect<Sent> = Effect.fnUntraced(function*(given, origin) {
+  const send: (given: NewMessage, origin: "client" | "plugin") => Effect.Effect<SentMessage> = Effect.fnUntraced(function*(given, origin) {
     const { queue, steering, turn } = owner.state()
-    const message = newMessage(given, origin)
+    const message = makeMessage(given, origin)
     // A message of a plugin that comes behind stopped work is something new, too.
     if (origin === "client" || turn === undefined) isPaused = false
     if (turn === undefined && held === 0 && queue.length === 0 && !isPaused) {
-      yield* start(message)
+      yield* startTurn(message)
       return { _tag: "Started", message }
     }
     if (given.busy === "steer" && isSteerable && turn !== undefined && typeof given.prompt === "string") {
       setQueue(queue, [...steering, given.prompt])
       return { _tag: "Steering", message }
     }
-    setQueue(origin === "plugin" ? queueFirst([message]) : queueBeforeReports(message), steering)
+    setQueue(origin === "plugin" ? insertBeforeClients([message]) : insertBeforeReports(message), steering)
     if (given.busy === "interrupt") yield* stop
     // Lets messages that waited since the work was stopped go on.
     if (turn === undefined) yield* next

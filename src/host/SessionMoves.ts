@@ -55,18 +55,18 @@ export interface SessionMoves {
 }
 
 /** A session that begins. */
-export const fresh = (id: SessionId, cwd: string | undefined, title?: string): Effect.Effect<SessionIdentity> =>
+export const makeIdentity = (id: SessionId, cwd: string | undefined, title?: string): Effect.Effect<SessionIdentity> =>
   Effect.map(Clock.currentTimeMillis, (since) => ({ id, since, title, cwd, earlier: [], prompts: 0, lastPrompt: undefined }))
 
 /** Ids of the sessions of the conversation: what was started in one that was compacted since still tells of itself there. */
-export const sessionsOf = ({ session }: Pick<State, "session">): ReadonlyArray<SessionId> => [...session.earlier, session.id]
+export const listSessionIds = ({ session }: Pick<State, "session">): ReadonlyArray<SessionId> => [...session.earlier, session.id]
 
 /** The text of a user's message, with files by their kind. */
-export const userText = (message: Prompt.UserMessage): string =>
+export const renderUserText = (message: Prompt.UserMessage): string =>
   message.content.map((part) => part.type === "text" ? part.text : `[${part.mediaType}]`).join(" ")
 
 /** The directory that a session was about, as long as it is there. */
-export const directoryOf = Effect.fnUntraced(function*({ cwd }: Pick<Session, "cwd">): Effect.fn.Return<string | undefined> {
+export const findSessionDirectory = Effect.fnUntraced(function*({ cwd }: Pick<Session, "cwd">): Effect.fn.Return<string | undefined> {
   if (cwd === undefined) return undefined
   const files = Option.getOrUndefined(yield* Effect.serviceOption(FileSystem.FileSystem))
   // One that cannot be looked at cannot be worked in either.
@@ -85,7 +85,7 @@ export const make = Effect.fnUntraced(function*(
   const { platform } = options
 
   /** The old identity is given up, the new one takes its place. */
-  const announce = Effect.fnUntraced(function*(from: SessionId, to: SessionId, reason: "new_session" | "session_boundary") {
+  const announceReset = Effect.fnUntraced(function*(from: SessionId, to: SessionId, reason: "new_session" | "session_boundary") {
     const ids = { platform, reason, old_session_id: from, new_session_id: to }
     yield* agent.finalize(from, { reason, next: to })
     yield* hooks.emit("on_session_reset", () => ({ session_id: to, ...ids }))
@@ -103,9 +103,9 @@ export const make = Effect.fnUntraced(function*(
     const wanted = title === undefined ? undefined : yield* Title.clean("new session", title)
     const stored = yield* known
     const from = owner.state().session.id
-    const session = yield* fresh(yield* options.newSession, options.cwd, wanted)
+    const session = yield* makeIdentity(yield* options.newSession, options.cwd, wanted)
     owner.change({ session }, { _tag: "SessionChanged", change: "new", from, session })
-    yield* announce(from, session.id, "new_session")
+    yield* announceReset(from, session.id, "new_session")
     return { id: session.id, from, isResumable: stored !== undefined }
   })
 
@@ -119,12 +119,12 @@ export const make = Effect.fnUntraced(function*(
     const last = prompts.at(-1)
     const from = owner.state().session.id
     const session: SessionIdentity = {
-      ...yield* fresh(stored.id, (yield* directoryOf(stored)) ?? options.cwd),
+      ...yield* makeIdentity(stored.id, (yield* findSessionDirectory(stored)) ?? options.cwd),
       prompts: prompts.length,
-      lastPrompt: last === undefined ? undefined : userText(last)
+      lastPrompt: last === undefined ? undefined : renderUserText(last)
     }
     owner.change({ session }, { _tag: "SessionChanged", change: "resumed", from, session })
-    if (session.id !== from) yield* announce(from, session.id, "session_boundary")
+    if (session.id !== from) yield* announceReset(from, session.id, "session_boundary")
     return { session: stored, messages }
   })
 
@@ -136,7 +136,7 @@ export const make = Effect.fnUntraced(function*(
     owner.change({ session: next }, { _tag: "SessionChanged", change: "compacted", from: session.id, session: next })
   })
 
-  const titled = (title: string | undefined): void => {
+  const changeTitle = (title: string | undefined): void => {
     const session = { ...owner.state().session, title }
     owner.change({ session }, { _tag: "SessionChanged", change: "titled", from: session.id, session })
   }
@@ -145,7 +145,7 @@ export const make = Effect.fnUntraced(function*(
     const wanted = yield* Title.clean("rename session", title)
     const stored = yield* known
     if (stored !== undefined) yield* store.rename(stored.id, wanted)
-    titled(stored === undefined ? wanted : owner.state().session.title)
+    changeTitle(stored === undefined ? wanted : owner.state().session.title)
     return wanted
   })
 
@@ -153,7 +153,7 @@ export const make = Effect.fnUntraced(function*(
     const { title } = owner.state().session
     const stored = title === undefined ? undefined : yield* known
     if (title === undefined || stored === undefined) return
-    titled(undefined)
+    changeTitle(undefined)
     yield* store.rename(stored.id, title)
   })
 

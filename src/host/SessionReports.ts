@@ -11,7 +11,7 @@ import type { SessionStoreError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as SummaryText from "../prompt/compaction/SummaryText.ts"
-import { Auxiliary, type Used } from "../routing/Auxiliary.ts"
+import { Auxiliary, type TaskUsage } from "../routing/Auxiliary.ts"
 import { type RouteStatus, RouterStatus } from "../routing/ModelRouter.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
 import * as SearchQuery from "../session/SearchQuery.ts"
@@ -27,20 +27,20 @@ import type { LiveSession } from "./LiveSession.ts"
 /** Usage of the conversation, over its compactions. */
 export interface UsageReport extends SessionChain.Sums {
   /** Side tasks of the whole program by name. */
-  readonly side: ReadonlyMap<string, Used>
+  readonly side: ReadonlyMap<string, TaskUsage>
   /** Milliseconds since the session was opened here. */
   readonly duration: number
 }
 
-const nothingUsed: SessionChain.Sums = { usage: Usage.zero, cost: Cost.spent(Cost.nothing), models: [], compactions: 0 }
+const nothingUsed: SessionChain.Sums = { usage: Usage.zero, cost: Cost.toSpent(Cost.nothing), models: [], compactions: 0 }
 
-const sumsOf = (session: Session | undefined): Effect.Effect<SessionChain.Sums, SessionStoreError, SessionStore> =>
-  session === undefined ? Effect.succeed(nothingUsed) : SessionChain.sums(session)
+const sumChain = (session: Session | undefined): Effect.Effect<SessionChain.Sums, SessionStoreError, SessionStore> =>
+  session === undefined ? Effect.succeed(nothingUsed) : SessionChain.sumUsage(session)
 
-export const usage = Effect.fnUntraced(function*(
+export const readUsage = Effect.fnUntraced(function*(
   live: LiveSession
 ): Effect.fn.Return<UsageReport, SessionStoreError, Auxiliary | SessionStore> {
-  const sums = yield* Effect.flatMap(live.known, sumsOf)
+  const sums = yield* Effect.flatMap(live.known, sumChain)
   const side = yield* Auxiliary.use(({ used }) => used)
   const { session } = yield* live.state
   return { ...sums, side, duration: (yield* Clock.currentTimeMillis) - session.since }
@@ -57,12 +57,12 @@ export interface StatusReport {
   readonly routes: ReadonlyArray<RouteStatus>
 }
 
-export const status = Effect.fnUntraced(function*(live: LiveSession): Effect.fn.Return<StatusReport, SessionStoreError, SessionStore> {
+export const readStatus = Effect.fnUntraced(function*(live: LiveSession): Effect.fn.Return<StatusReport, SessionStoreError, SessionStore> {
   const stored = yield* live.known
   const { session } = yield* live.state
   const routes = Option.match(yield* Effect.serviceOption(RouterStatus), { onNone: () => Effect.succeed([]), onSome: ({ routes }) => routes })
-  const { usage } = yield* sumsOf(stored)
-  return { session, stored, tokens: Usage.totalTokens(usage), duration: (yield* Clock.currentTimeMillis) - session.since, routes: yield* routes }
+  const { usage } = yield* sumChain(stored)
+  return { session, stored, tokens: Usage.countTotalTokens(usage), duration: (yield* Clock.currentTimeMillis) - session.since, routes: yield* routes }
 })
 
 /** A toolset with the names of its tools that the agent may call. */
@@ -71,7 +71,7 @@ export interface OfferedTools {
   readonly names: ReadonlyArray<string>
 }
 
-export const tools = Effect.fnUntraced(function*(selection: Selection | undefined): Effect.fn.Return<ReadonlyArray<OfferedTools>, never, ToolRegistry> {
+export const listTools = Effect.fnUntraced(function*(selection: Selection | undefined): Effect.fn.Return<ReadonlyArray<OfferedTools>, never, ToolRegistry> {
   const registry = yield* ToolRegistry
   const sets = yield* registry.list
   const offered = new Set((yield* registry.snapshot(selection ?? {})).names)
@@ -82,7 +82,7 @@ export const tools = Effect.fnUntraced(function*(selection: Selection | undefine
 })
 
 /** Messages by exchange: each group begins with a message of the user, but for the first. */
-const exchangesOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<ReadonlyArray<Prompt.Message>> => {
+const groupByExchange = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<ReadonlyArray<Prompt.Message>> => {
   const groups: Array<Array<Prompt.Message>> = []
   for (const message of messages) {
     const last = groups.at(-1)
@@ -102,13 +102,13 @@ export interface RemovedMessages {
 }
 
 /** Finds what compaction left out, by words; all without any. */
-export const removed = Effect.fnUntraced(function*(
+export const findRemovedMessages = Effect.fnUntraced(function*(
   live: LiveSession,
   words: string
 ): Effect.fn.Return<RemovedMessages, SessionStoreError, RunRecord | SessionStore> {
   const session = yield* live.known
-  const all = session === undefined ? [] : (yield* SessionChain.removed(session)).filter((message) => !SummaryText.isStandIn(message))
+  const all = session === undefined ? [] : (yield* SessionChain.readRemoved(session)).filter((message) => !SummaryText.isStandIn(message))
   const query = SearchQuery.parse(words)
-  const fits = (message: Prompt.Message): boolean => query.length === 0 || SearchScan.find(query, StoredForm.searchText(message)) !== undefined
-  return { total: all.length, isFiltered: query.length > 0, found: exchangesOf(all).filter((group) => group.some(fits)).flat() }
+  const isMatch = (message: Prompt.Message): boolean => query.length === 0 || SearchScan.find(query, StoredForm.extractSearchText(message)) !== undefined
+  return { total: all.length, isFiltered: query.length > 0, found: groupByExchange(all).filter((group) => group.some(isMatch)).flat() }
 })

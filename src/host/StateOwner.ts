@@ -35,10 +35,10 @@ export const make = Effect.fnUntraced(function*(initial: State): Effect.fn.Retur
     return Effect.asVoid(Deferred.interrupt(closed))
   })
 
-  const guarded = (one: Effect.Effect<void>): Effect.Effect<void> =>
+  const logFailure = (one: Effect.Effect<void>): Effect.Effect<void> =>
     Effect.catchCause(one, (cause) => Effect.logError("a change of the live session failed", cause))
 
-  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(work), guarded)))
+  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(work), logFailure)))
   yield* Effect.addFinalizer(() => close)
 
   return {

@@ -22,25 +22,25 @@ export interface StreamedText {
   readonly all: () => string
 }
 
-const squeezed = (text: string): string => text.replaceAll(/\s+/g, "")
+const removeWhitespace = (text: string): string => text.replaceAll(/\s+/g, "")
 
 /** Makes the text of a run: with `live`, deltas are shown as they come; without, only the final text is. */
-export const streamedText = (live: boolean): StreamedText => {
+export const makeStreamedText = (live: boolean): StreamedText => {
   let all = ""
   let current = ""
   const starts = new Map<number, number>()
-  const apart = (): string => {
+  const chooseSeparator = (): string => {
     if (current !== "" || all === "" || all.endsWith("\n\n")) return ""
     return all.endsWith("\n") ? "\n" : "\n\n"
   }
-  const show = (text: string): string => {
-    const piece = apart() + text
+  const appendText = (text: string): string => {
+    const piece = chooseSeparator() + text
     all += piece
     current += text
     return piece
   }
   return {
-    delta: (text) => live && text !== "" ? show(text) : "",
+    delta: (text) => live && text !== "" ? appendText(text) : "",
     step: (id) => {
       current = ""
       starts.set(id, all.length)
@@ -49,13 +49,13 @@ export const streamedText = (live: boolean): StreamedText => {
       if (!live) return undefined
       all = all.slice(0, starts.get(id))
       current = ""
-      if (text !== "") show(text)
+      if (text !== "") appendText(text)
       return all
     },
     rest: (final) => {
-      if (final === "" || final === current || squeezed(all).endsWith(squeezed(final))) return ""
+      if (final === "" || final === current || removeWhitespace(all).endsWith(removeWhitespace(final))) return ""
       current = ""
-      return show(final)
+      return appendText(final)
     },
     all: () => all
   }

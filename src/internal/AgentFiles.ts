@@ -14,12 +14,12 @@ import type * as Middleware from "../middleware/Middleware.ts"
 import type { ChainEntry } from "../routing/RoutedModelRouter.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 
-const textOf = ({ settings }: AgentFile, key: string): string | undefined => {
+const readText = ({ settings }: AgentFile, key: string): string | undefined => {
   const value = settings.findLast((one) => one.key === key)?.value
   return typeof value === "string" ? value : undefined
 }
 
-const numberOf = ({ settings }: AgentFile, key: string): number | undefined => {
+const readNumber = ({ settings }: AgentFile, key: string): number | undefined => {
   const value = settings.findLast((one) => one.key === key)?.value
   return typeof value === "number" ? value : undefined
 }
@@ -28,14 +28,14 @@ const hasRoute = ({ settings }: AgentFile): boolean =>
   settings.some(({ key }) => ["model.default", "model.provider", "model.base_url", "model.api_key", "model.api_mode"].includes(key))
 
 /** Settings under which the route of children is that of a sub-agent. */
-const settingsOf = (settings: Values, agent: AgentFile): Values => {
-  const apiMode = textOf(agent, "model.api_mode")
-  const apiKey = textOf(agent, "model.api_key")
+const toDelegationSettings = (settings: Values, agent: AgentFile): Values => {
+  const apiMode = readText(agent, "model.api_mode")
+  const apiKey = readText(agent, "model.api_key")
   const { apiKey: _key, apiMode: _mode, baseUrl: _url, model: _model, provider: _provider, ...limits } = settings.delegation
   const route = {
-    model: textOf(agent, "model.default"),
-    provider: textOf(agent, "model.provider"),
-    baseUrl: textOf(agent, "model.base_url"),
+    model: readText(agent, "model.default"),
+    provider: readText(agent, "model.provider"),
+    baseUrl: readText(agent, "model.base_url"),
     apiKey: apiKey === undefined ? undefined : Redacted.make(apiKey),
     apiMode: apiMode === undefined ? undefined : apiTypes[apiMode]
   }
@@ -44,27 +44,27 @@ const settingsOf = (settings: Values, agent: AgentFile): Values => {
 }
 
 /** The route of a sub-agent; undefined where it has none of its own, or that of its parent. */
-const entryOf = (configured: ConfiguredRoutes.Configured, agent: AgentFile): Result.Result<ChainEntry | undefined, ConfigError> =>
+const resolveRoute = (configured: ConfiguredRoutes.RouteSources, agent: AgentFile): Result.Result<ChainEntry | undefined, ConfigError> =>
   hasRoute(agent)
     ? Result.mapError(
-      ConfiguredRoutes.delegated({ ...configured, settings: settingsOf(configured.settings, agent) }),
-      ConfiguredRoutes.relocated(`${agent.file.name}: llm_config`)
+      ConfiguredRoutes.resolveDelegated({ ...configured, settings: toDelegationSettings(configured.settings, agent) }),
+      ConfiguredRoutes.relocateError(`${agent.file.name}: llm_config`)
     )
     : Result.succeed(undefined)
 
 /** The routes of all sub-agents of a file. */
-export const routes = (configured: ConfiguredRoutes.Configured, agent: AgentFile | undefined): Result.Result<ReadonlyArray<ChainEntry>, ConfigError> =>
+export const resolveRoutes = (configured: ConfiguredRoutes.RouteSources, agent: AgentFile | undefined): Result.Result<ReadonlyArray<ChainEntry>, ConfigError> =>
   Result.gen(function*() {
     const entries: Array<ChainEntry> = []
     for (const sub of agent?.subAgents ?? []) {
-      const entry = yield* entryOf(configured, sub.agent)
+      const entry = yield* resolveRoute(configured, sub.agent)
       if (entry !== undefined) entries.push(entry)
     }
     return entries
   })
 
 /** Settings of the agent that a file describes, beside those that it shares with `config.yaml`. */
-export const ofFile = (agent: AgentFile) => ({
+export const toAgentSettings = (agent: AgentFile) => ({
   ...agent.systemPrompt === undefined ? {} : { identity: agent.systemPrompt },
   ...agent.systemPromptSuffix === undefined ? {} : { instructions: agent.systemPromptSuffix },
   ...agent.temperature === undefined ? {} : { temperature: agent.temperature }
@@ -73,29 +73,29 @@ export const ofFile = (agent: AgentFile) => ({
 const efforts = ["none", "minimal", "low", "medium", "high", "xhigh"] as const
 
 /** The sub-agents of a file. `isReplaced`: something answers in place of every model, and no route is looked for. */
-export const subAgents = Effect.fnUntraced(function*<R>(
-  configured: ConfiguredRoutes.Configured,
+export const makeSubAgents = Effect.fnUntraced(function*<R>(
+  configured: ConfiguredRoutes.RouteSources,
   agent: AgentFile | undefined,
   middleware: (agent: AgentFile) => Effect.Effect<ReadonlyArray<Middleware.Contained>, ConfigError, R>,
   isReplaced: boolean
 ): Effect.fn.Return<ReadonlyArray<SubAgent>, ConfigError, R> {
   const secrets = yield* Secrets
   return yield* Effect.forEach(agent?.subAgents ?? [], Effect.fnUntraced(function*({ agent, name }) {
-    const key = textOf(agent, "model.api_key")
+    const key = readText(agent, "model.api_key")
     if (key !== undefined) secrets.add(key)
-    const entry = isReplaced ? undefined : yield* Effect.fromResult(entryOf(configured, agent))
-    const effort = textOf(agent, "agent.reasoning_effort")
+    const entry = isReplaced ? undefined : yield* Effect.fromResult(resolveRoute(configured, agent))
+    const effort = readText(agent, "agent.reasoning_effort")
     return {
       name,
       settings: {
         identity: agent.systemPrompt,
         instructions: agent.systemPromptSuffix,
         temperature: agent.temperature,
-        maxOutputTokens: numberOf(agent, "model.max_tokens"),
+        maxOutputTokens: readNumber(agent, "model.max_tokens"),
         reasoningEffort: efforts.find((one) => one === effort)
       },
       route: hasRoute(agent) ? entry?.route ?? "parent" : undefined,
-      maxIterations: numberOf(agent, "agent.max_turns"),
+      maxIterations: readNumber(agent, "agent.max_turns"),
       tools: agent.tools,
       middleware: yield* middleware(agent)
     } satisfies SubAgent

@@ -14,7 +14,7 @@ import * as Children from "../agent/Children.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import { MemoryProvider, type Service as Memory } from "../domain/MemoryProvider.ts"
 import * as RunContext from "../domain/RunContext.ts"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import * as CommandEnvironment from "../environment/CommandEnvironment.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import * as Hooks from "../hooks/Hooks.ts"
@@ -83,7 +83,7 @@ export type PluginLayer<R = never> = Layer.Layer<Plugins, never, Hooks.Hooks | T
 export const withoutPlugins: PluginLayer = Layer.succeed(Plugins, none)
 
 /** Loads plugins, and the code that does that. */
-export const plugins = <R = never>(options: PluginOptions<R>): PluginLayer<RunContext.AtBuild<R>> =>
+export const makePluginLayer = <R = never>(options: PluginOptions<R>): PluginLayer<RunContext.AtBuild<R>> =>
   Layer.unwrap(
     Effect.map(Effect.promise(() => import("../plugin/PluginManager.ts")), ({ layer }) => layer(options))
   )
@@ -103,7 +103,7 @@ export const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState.
 export type MemoryChoice = "own" | "none" | { readonly named: string | undefined }
 
 /** The external memory of an agent. */
-const memoryOf = Effect.fnUntraced(function*(choice: MemoryChoice, brought: ReadonlyArray<Memory>) {
+const chooseMemory = Effect.fnUntraced(function*(choice: MemoryChoice, brought: ReadonlyArray<Memory>) {
   if (choice === "none") return undefined
   const own = yield* MemoryProvider
   const [first] = brought
@@ -113,7 +113,7 @@ const memoryOf = Effect.fnUntraced(function*(choice: MemoryChoice, brought: Read
   if (named === undefined) return own
   const found = brought.find(({ name }) => name === named)
   if (found !== undefined) return found
-  const meant = nearest(named, brought.map(({ name }) => name))
+  const meant = findNearest(named, brought.map(({ name }) => name))
   yield* Effect.logWarning(
     `memory.provider: no plugin brings a memory provider "${named}"; ${meant === undefined ? "enable its plugin with `hermes plugins enable`" : `did you mean "${meant}"?`}`
   )
@@ -124,22 +124,22 @@ const memoryOf = Effect.fnUntraced(function*(choice: MemoryChoice, brought: Read
  * The engine that makes conversations smaller: that of a plugin where the settings name it, or where an application lists the plugin and
  * names none; else the one of the surroundings.
  */
-const compactionOf = Effect.fnUntraced(function*(named: string | undefined, brought: ReadonlyArray<ContextEngine>) {
+const chooseCompaction = Effect.fnUntraced(function*(named: string | undefined, brought: ReadonlyArray<ContextEngine>) {
   const own = yield* CompactionPort
   const settings = yield* Compaction.CompactionSettings
   const builtIn: ReadonlyArray<string> = Compaction.engines
   if (settings === "off" || (named !== undefined && builtIn.includes(named))) return own
   const found = named === undefined ? brought[0] : brought.find(({ name }) => name === named)
-  if (found !== undefined) return (yield* Effect.promise(() => import("../plugin/ContextEngines.ts"))).port(found)
+  if (found !== undefined) return (yield* Effect.promise(() => import("../plugin/ContextEngines.ts"))).makePort(found)
   if (named === undefined) return own
   const known = [...builtIn, ...brought.map(({ name }) => name)]
-  const meant = nearest(named, known) ?? known.join(", ")
+  const meant = findNearest(named, known) ?? known.join(", ")
   yield* Effect.logWarning(`context.engine: unknown engine "${named}", compressor is used; did you mean ${meant}?`)
   return own
 })
 
 /** An agent under `key` that works with the plugins of its surroundings. */
-export const agentUnder = <Self, E, R, Needs>(
+export const makeAgentLayer = <Self, E, R, Needs>(
   key: Context.Key<Self, Agent.Service<E, R>>,
   agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E, R>, ConfigError, Needs>,
   memory: MemoryChoice = "own",
@@ -155,8 +155,8 @@ export const agentUnder = <Self, E, R, Needs>(
       yield* skills?.bring(loaded.flatMap(({ enabled, error, key, path }) =>
         enabled && error === undefined && path !== undefined ? [{ key, directory: path }] : [])) ?? Effect.void
       const service = yield* agent(middleware).pipe(
-        Effect.provideService(MemoryProvider, yield* memoryOf(memory, memoryProviders)),
-        Effect.provideService(CompactionPort, yield* compactionOf(engine, contextEngines))
+        Effect.provideService(MemoryProvider, yield* chooseMemory(memory, memoryProviders)),
+        Effect.provideService(CompactionPort, yield* chooseCompaction(engine, contextEngines))
       )
       yield* plugins.serve({ dispatch: service.callTool, complete: yield* SideTasks.ofPlugins })
       return service
@@ -200,7 +200,7 @@ export const assemble = <
   const toolsets: ToolRegistry.ListOf<Tools> = options.tools ?? []
   const hooks: Hooks.ListOf<Listeners> = options.hooks ?? []
   const listening = Layer.effectDiscard(
-    Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks, (hook) => RunContext.later(register(hook)), { discard: true }))
+    Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks, (hook) => RunContext.deferKeys(register(hook)), { discard: true }))
   )
   const environment: Layer.Layer<CommandEnvironment.CommandEnvironment, EnvironmentError, ChildProcesses.Platform> = options.environment ?? Layer.fresh(CommandEnvironment.layerLocal)
   const support = Layer.mergeAll(
@@ -215,7 +215,7 @@ export const assemble = <
     Layer.provideMerge(router),
     Layer.provideMerge(listening),
     Layer.provideMerge(plugged),
-    Layer.provideMerge(ToolRegistry.layerOf(toolsets).pipe(Layer.provide(side.forTools))),
+    Layer.provideMerge(ToolRegistry.layerFromList(toolsets).pipe(Layer.provide(side.forTools))),
     Layer.provideMerge(Hooks.layer([], options.hookSettings)),
     Layer.provideMerge(Layer.provide(FileUndo.layer, kept)),
     Layer.provideMerge(Layer.fresh(options.record ?? runRecordDefault)),

@@ -1,5 +1,5 @@
 /** The place where tools work, with what a start puts in front of it. */
-const commandsOf = (place: ConfiguredEnvironment.Choice["layer"], inFront: Start["environment"]): ConfiguredEnvironment.Choice["layer"] =>
+const makeCommandLayer = (place: ConfiguredEnvironment.Choice["layer"], inFront: Start["environment"]): ConfiguredEnvironment.Choice["layer"] =>
   inFront === undefined ? place : Layer.effect(CommandEnvironment.CommandEnvironment, Effect.map(CommandEnvironment.CommandEnvironment, inFront)).pipe(
     Layer.provide(place ?? Layer.fresh(CommandEnvironment.layerLocal))
   )
@@ -33,7 +33,7 @@ import * as ChildProcesses from "../platform/ChildProcesses.ts"
 import { StartDirectory } from "../platform/CurrentProcess.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import * as ProviderSources from "../plugin/ProviderSources.ts"
-import type { Reserved } from "../plugin/Registration.ts"
+import type { ReservedNames } from "../plugin/Registration.ts"
 import * as MemoryStores from "../prompt/MemoryStore.ts"
 import { SkillStore } from "../prompt/SkillStore.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
@@ -54,7 +54,7 @@ import * as Scanner from "../tool/fence/Scanner.ts"
 import * as ConfiguredEnvironment from "../tool/ConfiguredEnvironment.ts"
 import * as ConfiguredSkills from "../tool/ConfiguredSkills.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
-import { agentUnder, assemble, type PluginLayer, plugins, type Services, withoutPlugins } from "./Assembly.ts"
+import { makeAgentLayer, assemble, type PluginLayer, makePluginLayer, type Services, withoutPlugins } from "./Assembly.ts"
 import * as AgentFiles from "./AgentFiles.ts"
 import * as SettingsMapping from "./SettingsMapping.ts"
 import * as SideTasks from "./SideTasks.ts"
@@ -86,31 +86,31 @@ const readText = (path: string): Effect.Effect<string, ConfigError, FileSystem.F
   )
 
 /** Errors inside of a file are told with its name. */
-const inFile = (path: string) => ({ message }: ConfigError): ConfigError => new ConfigError({ path, message: `${path}: ${message}` })
+const addFileName = (path: string) => ({ message }: ConfigError): ConfigError => new ConfigError({ path, message: `${path}: ${message}` })
 
-const scenario = Effect.fnUntraced(function*(path: string) {
+const loadScenario = Effect.fnUntraced(function*(path: string) {
   const text = yield* readText(path)
-  const [{ parse }, { make }] = yield* Effect.promise(() =>
+  const [{ parseScenario }, { make }] = yield* Effect.promise(() =>
     Promise.all([import("../provider/offline/Scenario.ts"), import("../provider/Offline.ts")])
   )
-  return yield* make({ scenario: yield* Effect.mapError(parse(text), inFile(path)) })
+  return yield* make({ scenario: yield* Effect.mapError(parseScenario(text), addFileName(path)) })
 })
 
-const recording = Effect.fnUntraced(function*(path: string) {
+const loadRecording = Effect.fnUntraced(function*(path: string) {
   const text = yield* readText(path)
-  const { provider } = yield* Effect.promise(() => import("../provider/Replay.ts"))
-  return yield* Effect.mapError(provider(text.split("\n")), inFile(path))
+  const { makeProvider } = yield* Effect.promise(() => import("../provider/Replay.ts"))
+  return yield* Effect.mapError(makeProvider(text.split("\n")), addFileName(path))
 })
 
 const standIn = Effect.flatMap(Effect.promise(() => import("../provider/Offline.ts")), ({ make }) => make())
 
-const recorder = (path: string | undefined): Effect.Effect<Recorder, ConfigError, FileSystem.FileSystem> =>
+const makeRecorder = (path: string | undefined): Effect.Effect<Recorder, ConfigError, FileSystem.FileSystem> =>
   path === undefined
     ? Effect.succeed((provider) => provider)
     : Effect.gen(function*() {
       const Replay = yield* Effect.promise(() => import("../provider/Replay.ts"))
       const sink = yield* Replay.toFile(path)
-      return (provider) => Replay.record(provider, sink)
+      return (provider) => Replay.recordProvider(provider, sink)
     })
 
 /** True when something answers in place of the configured models. */
@@ -118,25 +118,25 @@ const isReplaced = ({ replay, script, withoutModel }: Substitutes): boolean =>
   script !== undefined || replay !== undefined || withoutModel === true
 
 /** Substitute of the configured models, if there is one. */
-const substitute = ({ replay, script, withoutModel }: Substitutes) => {
-  if (script !== undefined) return scenario(script)
-  if (replay !== undefined) return recording(replay)
+const makeSubstitute = ({ replay, script, withoutModel }: Substitutes) => {
+  if (script !== undefined) return loadScenario(script)
+  if (replay !== undefined) return loadRecording(replay)
   return withoutModel === true ? standIn : undefined
 }
 
-const one = (provider: ProviderService): Layer.Layer<ModelRouter.ModelRouter> =>
+const makeSingleProviderRouter = (provider: ProviderService): Layer.Layer<ModelRouter.ModelRouter> =>
   Layer.fresh(ModelRouter.layer).pipe(Layer.provide(Layer.succeed(Provider, provider)))
 
 /** The logins of this user, looked for only where one may matter. */
-const loginsOf = (
+const loadLogins = (
   settings: Values,
   start: Substitutes
 ): Effect.Effect<Logins | undefined, ConfigError, Home | FileSystem.FileSystem | Path.Path> =>
   isReplaced(start) || !ConfiguredRoutes.mayLogIn(settings)
     ? Effect.succeed(undefined)
-    : Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ load }) => load(settings))
+    : Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ loadLogins }) => loadLogins(settings))
 
-const routed = Effect.fnUntraced(function*(
+const makeRouter = Effect.fnUntraced(function*(
   settings: Values,
   recorded: Recorder,
   logins: Logins | undefined,
@@ -146,20 +146,20 @@ const routed = Effect.fnUntraced(function*(
   const environment = yield* Environment
   const { providers } = yield* Plugins.use(({ loaded }) => loaded)
   const configured = { settings, environment, logins, brought: providers }
-  const missing = unconfigured === "standIn" ? undefined : ConfiguredRoutes.missingModel(configured)
+  const missing = unconfigured === "standIn" ? undefined : ConfiguredRoutes.findMissingModel(configured)
   if (missing !== undefined) return yield* missing
-  const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
-  const delegated = yield* Effect.fromResult(ConfiguredRoutes.delegated(configured))
-  const ofSubAgents = yield* Effect.fromResult(AgentFiles.routes(configured, agentFile))
+  const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.resolveChain(configured))
+  const delegated = yield* Effect.fromResult(ConfiguredRoutes.resolveDelegated(configured))
+  const ofSubAgents = yield* Effect.fromResult(AgentFiles.resolveRoutes(configured, agentFile))
   for (const problem of problems) yield* Effect.logWarning(problem)
-  for (const line of ConfiguredRoutes.explain(settings, entries, delegated)) yield* Effect.logDebug(line)
+  for (const line of ConfiguredRoutes.explainChain(settings, entries, delegated)) yield* Effect.logDebug(line)
   const known = OpenRoute.make({ routing: settings.providerRouting })
   // Side tasks and switches bring routes that the chain has not seen.
-  const open: OpenRoute.Open = (route) =>
-    Effect.flatMap(Effect.fromResult(DerivedSettings.guarded(route, settings)), (guarded) =>
-      (ProviderSources.find(providers, route.provider)?.open ?? known)(guarded))
+  const openGuarded: OpenRoute.Open = (route) =>
+    Effect.flatMap(Effect.fromResult(DerivedSettings.addGuardrail(route, settings)), (guarded) =>
+      (ProviderSources.findSource(providers, route.provider)?.open ?? known)(guarded))
   const [first, ...further] = entries
-  if (further.length === 0 && first.route.provider === "offline" && delegated === undefined && ofSubAgents.length === 0) return one(recorded(yield* standIn))
+  if (further.length === 0 && first.route.provider === "offline" && delegated === undefined && ofSubAgents.length === 0) return makeSingleProviderRouter(recorded(yield* standIn))
   const [{ layer }, PoolStore, EndpointMemory, RateGuard] = yield* Effect.promise(() =>
     Promise.all([
       import("../routing/RoutedModelRouter.ts"),
@@ -168,33 +168,33 @@ const routed = Effect.fnUntraced(function*(
       import("../routing/RateGuard.ts")
     ])
   )
-  const endpoints = yield* EndpointMemory.file(home.root)
-  const catalogue = yield* Catalogue.home(home.root, settings, endpoints)
+  const endpoints = yield* EndpointMemory.openFile(home.root)
+  const catalogue = yield* Catalogue.makeHome(home.root, settings, endpoints)
   const marks = yield* SharedMarks
   const pooled = entries.some(({ credentials = [] }) => credentials.length > 1)
   return layer({
     chain: entries,
     apart: [...delegated === undefined ? [] : [delegated], ...ofSubAgents],
-    open: (route) => Effect.map(Effect.flatMap(Catalogue.withExtraBody(catalogue, route), open), recorded),
+    open: (route) => Effect.map(Effect.flatMap(Catalogue.addExtraBody(catalogue, route), openGuarded), recorded),
     maxAttempts: settings.agent.apiMaxRetries,
     catalogue,
     endpoints,
     streamRetries: settings.network.streamRetries,
-    guard: marks?.guard ?? (yield* RateGuard.file(home.root)),
-    ...(pooled ? { store: marks?.pools ?? (yield* PoolStore.file(home.root)) } : {})
+    guard: marks?.guard ?? (yield* RateGuard.openFile(home.root)),
+    ...(pooled ? { store: marks?.pools ?? (yield* PoolStore.openFile(home.root)) } : {})
   })
 })
 
 /** Layer of the router of a program. */
-const routerLayer = (
+const makeRouterLayer = (
   settings: Values,
   start: Start,
   logins: Logins | undefined
 ): Layer.Layer<ModelRouter.ModelRouter, ConfigError, Home | Environment | FileSystem.FileSystem | Path.Path | Plugins> =>
   Layer.unwrap(Effect.gen(function*() {
-    const recorded = yield* recorder(start.record)
-    const instead = substitute(start)
-    return instead === undefined ? yield* routed(settings, recorded, logins, start) : one(recorded(yield* instead))
+    const recorded = yield* makeRecorder(start.record)
+    const instead = makeSubstitute(start)
+    return instead === undefined ? yield* makeRouter(settings, recorded, logins, start) : makeSingleProviderRouter(recorded(yield* instead))
   }))
 
 /** Toolsets of a program beside those that it always has. */
@@ -215,11 +215,11 @@ const furtherToolsets = Effect.map(
 )
 
 /** The toolset of the memory over sessions, unless the settings turn all of it off. */
-const memoryToolset = ({ targets }: MemoryStores.Service) =>
+const makeMemoryToolset = ({ targets }: MemoryStores.Service) =>
   targets.length === 0 ? Effect.succeed([]) : Effect.map(Effect.promise(() => import("../tool/builtin/MemoryTool.ts")), ({ toolset }) => [toolset])
 
 /** Connects the MCP servers; nothing is loaded where there are none. */
-const mcpServers = ({ mcpServers }: Values, programs: Programs): Layer.Layer<never, never, Home | ToolRegistry> =>
+const connectServers = ({ mcpServers }: Values, programs: Programs): Layer.Layer<never, never, Home | ToolRegistry> =>
   Object.keys(mcpServers).length === 0
     ? Layer.empty
     : Layer.unwrap(Effect.map(
@@ -234,16 +234,16 @@ const mcpServers = ({ mcpServers }: Values, programs: Programs): Layer.Layer<nev
 
 /** Says where MCP servers start that have no directory of their own and may not start here. */
 const mentionStart = Effect.fnUntraced(function*(settings: Values) {
-  if (DerivedSettings.startedHere(settings).length === 0) return
+  if (DerivedSettings.listServersStartedHere(settings).length === 0) return
   const trust = yield* FolderTrust.make
   const folder = (yield* StartDirectory)()
   if (yield* trust.mayStartIn(folder)) return
-  const remedy = FolderTrust.remedy(yield* trust.projectOf(folder))
+  const remedy = FolderTrust.renderRemedy(yield* trust.projectOf(folder))
   yield* Effect.logWarning(`MCP servers start in an empty directory, because this folder is not trusted. Look at it, then run \`${remedy}\`, or set the cwd of each`)
 })
 
 /** The plugins of a program: those that its user enabled. */
-const pluginsOf = (settings: Values, cwd: string, { reserved, safeMode }: Pick<Start, "reserved" | "safeMode">): PluginLayer<Home | Environment> =>
+const makeUserPluginsLayer = (settings: Values, cwd: string, { reserved, safeMode }: Pick<Start, "reserved" | "safeMode">): PluginLayer<Home | Environment> =>
   Layer.unwrap(Effect.gen(function*() {
     const home = yield* Home
     const environment = yield* Environment
@@ -252,7 +252,7 @@ const pluginsOf = (settings: Values, cwd: string, { reserved, safeMode }: Pick<S
     const mayLoad = safeMode !== true && (enabled.length > 0 || environment.get("HERMES_BUNDLED_PLUGINS") !== undefined ||
       bundled.some(({ kind }) => kind === "backend" || kind === "platform"))
     return mayLoad
-      ? plugins({
+      ? makePluginLayer({
         places: { bundled, user: home.plugins, cwd, trust: yield* FolderTrust.make, packages, variable: environment.get },
         settings: settings.plugins,
         reserved
@@ -263,20 +263,20 @@ const pluginsOf = (settings: Values, cwd: string, { reserved, safeMode }: Pick<S
 type Imported = Effect.Effect<ReadonlyArray<Middleware.Contained>, ConfigError, Home | FileSystem.FileSystem | Path.Path | Scope.Scope>
 
 /** Middleware of `config.yaml`, then that of the agent file; the code that imports some is loaded where there is some. */
-const importsOf = Effect.fnUntraced(function*({ middlewares }: Values, agentFile: AgentFile | undefined) {
+const loadImports = Effect.fnUntraced(function*({ middlewares }: Values, agentFile: AgentFile | undefined) {
   const nothing: Imported = Effect.succeed([])
   const isEmpty = middlewares.length === 0 &&
     (agentFile === undefined || [agentFile, ...agentFile.subAgents.map(({ agent }) => agent)].every((agent) => agent.middlewares.length === 0))
   if (isEmpty) return { stack: nothing, ofAgent: () => nothing }
-  const { make, ofSettings } = yield* Effect.promise(() => import("../builtin/MiddlewareImports.ts"))
-  const made = <R>(entries: Effect.Effect<ReadonlyArray<{ readonly middleware: Middleware.Contained }>, ConfigError, R | FolderTrust.FolderTrust>) =>
+  const { make, fromSettings } = yield* Effect.promise(() => import("../builtin/MiddlewareImports.ts"))
+  const toMiddleware = <R>(entries: Effect.Effect<ReadonlyArray<{ readonly middleware: Middleware.Contained }>, ConfigError, R | FolderTrust.FolderTrust>) =>
     Effect.map(entries, (all) => all.map(({ middleware }) => middleware)).pipe(Effect.provide(FolderTrust.layer))
-  const ofAgent = (agent: AgentFile): Imported => made(make(agent.middlewares, agent.file))
-  const stack: Imported = Effect.zipWith(made(ofSettings(middlewares)), agentFile === undefined ? nothing : ofAgent(agentFile), (a, b) => [...a, ...b])
-  return { stack, ofAgent }
+  const importAgentMiddleware = (agent: AgentFile): Imported => toMiddleware(make(agent.middlewares, agent.file))
+  const stack: Imported = Effect.zipWith(toMiddleware(fromSettings(middlewares)), agentFile === undefined ? nothing : importAgentMiddleware(agentFile), (a, b) => [...a, ...b])
+  return { stack, ofAgent: importAgentMiddleware }
 })
 
-const subAgentTool = (agents: ReadonlyArray<SubAgent>) =>
+const makeSubAgentTool = (agents: ReadonlyArray<SubAgent>) =>
   Effect.map(Effect.promise(() => import("../tool/builtin/SubAgents.ts")), ({ make }) =>
     make(agents.map(({ agent, name }) => ({ name, description: agent.description }))))
 
@@ -298,7 +298,7 @@ export interface Start extends Substitutes {
   /** System prompts of new sessions have the session's id. */
   readonly passSessionId?: boolean | undefined
   /** Names of commands that plugins cannot have. */
-  readonly reserved?: Reserved | undefined
+  readonly reserved?: ReservedNames | undefined
   /** Stored session that the program goes on with. */
   readonly session?: SessionId | undefined
   /** Directory that commands work in, where it is not the working directory. */
@@ -317,7 +317,7 @@ export interface Start extends Substitutes {
   readonly middleware?: ReadonlyArray<Middleware.Contained> | undefined
 }
 
-const shellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }: Start) {
+const makeShellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }: Start) {
   if (Object.keys(settings.hooks).length === 0) return []
   const home = yield* Home
   const environment = yield* Environment
@@ -346,19 +346,19 @@ export const program = (
   settings: Values,
   start: Start = {}
 ): Layer.Layer<Services, ConfigError, Home | Environment> =>
-  Secrets.providedLayer(Layer.unwrap(Effect.gen(function*() {
-    const refusal = Config.refusal(settings)
+  Secrets.provideRegistryLayer(Layer.unwrap(Effect.gen(function*() {
+    const refusal = Config.findRefusal(settings)
     if (refusal !== undefined) return yield* refusal
     const home = yield* Home
     const environment = yield* Environment
     const configured = Layer.mergeAll(Layer.succeed(Home, home), Layer.succeed(Environment, environment))
-    const inherited = InheritedLimits.read(environment.process)
-    const tooDeep = InheritedLimits.refusal(inherited)
+    const inherited = InheritedLimits.readLimits(environment.process)
+    const tooDeep = InheritedLimits.findRefusal(inherited)
     if (tooDeep !== undefined) return yield* tooDeep
     yield* home.ensure
-    const memory = yield* MemoryStores.ofSettings(settings, home)
+    const memory = yield* MemoryStores.makeFromSettings(settings, home)
     const skills = yield* ConfiguredSkills.make(settings, { environment, home })
-    const logins = yield* loginsOf(settings, start)
+    const logins = yield* loadLogins(settings, start)
     const builtin = yield* Effect.promise(() =>
       Promise.all([
         import("../tool/builtin/Files.ts"),
@@ -367,10 +367,10 @@ export const program = (
         import("../tool/builtin/Delegate.ts")
       ])
     )
-    const programs = yield* ConfiguredEnvironment.programs(settings, { environment, home })
+    const programs = yield* ConfiguredEnvironment.makeUserPrograms(settings, { environment, home })
     yield* Effect.provide(mentionStart(settings), configured)
     const { agentFile } = start
-    const importing = yield* importsOf(settings, agentFile)
+    const importing = yield* loadImports(settings, agentFile)
     const middleware = yield* Effect.provide(importing.stack, configured)
     const agents = agentFile?.subAgents ?? []
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
@@ -382,10 +382,10 @@ export const program = (
         ? SessionRetention.layerAuto(settings.sessions, start.session).pipe(Layer.provideMerge(SessionStore.layerSqlite({ path: home.database })))
         : SessionStore.layerSqlite({ path: start.database, commitsWithin: "20 millis" }),
       record: undefined,
-      environment: commandsOf(commands.layer, start.environment),
-      tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* memoryToolset(memory), ...agents.length === 0 ? [] : [yield* subAgentTool(agents)]] as const,
-      hooks: yield* Effect.provideService(shellHooks(settings, start), UserPrograms, programs),
-      hookSettings: SettingsMapping.hooks(settings),
+      environment: makeCommandLayer(commands.layer, start.environment),
+      tools: [files, terminal, todo, delegation, ...yield* furtherToolsets, ...yield* makeMemoryToolset(memory), ...agents.length === 0 ? [] : [yield* makeSubAgentTool(agents)]] as const,
+      hooks: yield* Effect.provideService(makeShellHooks(settings, start), UserPrograms, programs),
+      hookSettings: SettingsMapping.toHookSettings(settings),
       middleware,
       approvals: Approvals.layer().pipe(
         Layer.provide([AllowList.allowListFile, Permissions.layer.pipe(Layer.provide(FolderTrust.layer)), Scanner.layer]),
@@ -393,32 +393,32 @@ export const program = (
         Layer.provide([configured, ChildProcesses.layer])
       )
     }
-    const mapped = yield* SettingsMapping.agent(settings, { environment, home, logins }, isReplaced(start))
+    const mapped = yield* SettingsMapping.toAgentSettings(settings, { environment, home, logins }, isReplaced(start))
     const own = agentFile === undefined ? mapped : {
       ...mapped,
-      ...AgentFiles.ofFile(agentFile),
+      ...AgentFiles.toAgentSettings(agentFile),
       delegation: {
         ...mapped.delegation,
-        agents: yield* AgentFiles.subAgents(
-          { settings, environment, logins, brought: ConfiguredRoutes.unknown(settings) },
+        agents: yield* AgentFiles.makeSubAgents(
+          { settings, environment, logins, brought: ConfiguredRoutes.findUnknownProviders(settings) },
           agentFile,
           (agent) => Effect.provide(importing.ofAgent(agent), configured),
           isReplaced(start)
         )
       }
     }
-    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware, ...start.middleware ?? []] }), start.ignoreRules === true ? "none" : { named: settings.memory.provider }, settings.context.engine)
+    const agent = makeAgentLayer(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware, ...start.middleware ?? []] }), start.ignoreRules === true ? "none" : { named: settings.memory.provider }, settings.context.engine)
     return assemble(agent, parts, {
-      places: SettingsMapping.places(settings, { environment, home, inherited }),
+      places: SettingsMapping.makePlacesLayer(settings, { environment, home, inherited }),
       kept: Layer.merge(
         ResultText.layerFile(home.results),
         start.withoutChanges === true ? Layer.empty : ChangeRecording.layer({ directory: home.changes, apart: [home.root], home: environment.get("HOME") })
       ),
       plugged: Layer.merge(
-        pluginsOf(settings, (yield* StartDirectory)(), start),
-        mcpServers(settings, programs)
+        makeUserPluginsLayer(settings, (yield* StartDirectory)(), start),
+        connectServers(settings, programs)
       ).pipe(Layer.provide(configured)),
-      router: routerLayer(settings, start, logins).pipe(Layer.provide(configured)),
-      helpers: isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
-    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), SettingsMapping.toolPorts(settings, environment, home), SettingsMapping.promptSources(settings, { commands: commands.description, directory: commands.directory, environment, home, memory, skills, withoutRules: start.ignoreRules === true }), Layer.succeed(MemoryStores.MemoryStore, memory), SettingsMapping.compaction(settings)]), Layer.provideMerge(Layer.succeed(SkillStore, skills)))
+      router: makeRouterLayer(settings, start, logins).pipe(Layer.provide(configured)),
+      helpers: isReplaced(start) ? SideTasks.ownProvider : SideTasks.fromProgram(settings, environment, logins)
+    }).pipe(Layer.provide([SettingsMapping.makeToolsLayer(settings, inherited), SettingsMapping.makeToolPortsLayer(settings, environment, home), SettingsMapping.makePromptSourcesLayer(settings, { commands: commands.description, directory: commands.directory, environment, home, memory, skills, withoutRules: start.ignoreRules === true }), Layer.succeed(MemoryStores.MemoryStore, memory), SettingsMapping.makeCompactionLayer(settings)]), Layer.provideMerge(Layer.succeed(SkillStore, skills)))
   })).pipe(Layer.provide(ChildProcesses.layer)))

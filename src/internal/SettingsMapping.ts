@@ -7,8 +7,8 @@ import * as Layer from "effect/Layer"
 import type { Limits } from "../agent/Budget.ts"
 import type { AgentSettings, DelegationSettings } from "../agent/RunInput.ts"
 import * as InheritedLimits from "../config/InheritedLimits.ts"
-import { besideAddress, type Environment, type Home } from "../config/Environment.ts"
-import { canonical } from "../config/KnownProviders.ts"
+import { makeAddressGetter, type Environment, type Home } from "../config/Environment.ts"
+import { canonicalize } from "../config/KnownProviders.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import { awsSecrets } from "../domain/CredentialNames.ts"
@@ -22,7 +22,7 @@ import { readPrefill } from "../prompt/Prefill.ts"
 import type * as SkillStore from "../prompt/SkillStore.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
-import { detect } from "../routing/Detection.ts"
+import { detectRoute } from "../routing/Detection.ts"
 import * as Places from "../tool/builtin/file/Places.ts"
 import { CodeSettings, FileLimits, InlineShell, TerminalSettings } from "../tool/builtin/BuiltinSettings.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
@@ -32,13 +32,13 @@ import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
  * program signs with them: then their secrets are keys of the program. `terminal.env_passthrough` names credentials of other
  * programs that commands need.
  */
-export const commandVariables = (
+export const selectCommandVariables = (
   { auxiliary, customProviders, delegation, fallbackProviders, model, terminal }: Values
 ): { readonly passThrough: ReadonlyArray<string>; readonly reserved: ReadonlyArray<string> } => {
   const routes = [model, delegation, ...customProviders, ...fallbackProviders, ...Object.values(auxiliary)]
   const signs = routes.some((route) => {
-    const provider = "provider" in route ? canonical(route.provider ?? "") : undefined
-    return detect({ provider, apiMode: route.apiMode, baseUrl: route.baseUrl, model: "" }).apiMode === "bedrock_converse"
+    const provider = "provider" in route ? canonicalize(route.provider ?? "") : undefined
+    return detectRoute({ provider, apiMode: route.apiMode, baseUrl: route.baseUrl, model: "" }).apiMode === "bedrock_converse"
   })
   return {
     passThrough: [...terminal.envPassthrough, ...terminal.backend === "docker" ? terminal.dockerForwardEnv : []],
@@ -50,23 +50,23 @@ export const commandVariables = (
 }
 
 /** Layer of the settings of the built-in tools and of the bounds of their results. */
-export const tools = (settings: Values, inherited: InheritedLimits.Limits | undefined) => {
+export const makeToolsLayer = (settings: Values, inherited: InheritedLimits.Limits | undefined) => {
   const { fileReadMaxChars, security, terminal, toolOutput } = settings
   return Layer.mergeAll(
     Layer.succeed(TerminalSettings, {
       timeoutSeconds: terminal.timeout,
       outputChars: toolOutput.maxBytes,
-      environment: commandVariables(settings)
+      environment: selectCommandVariables(settings)
     }),
     Layer.succeed(FileLimits, { chars: fileReadMaxChars, lines: toolOutput.maxLines, lineChars: toolOutput.maxLineLength }),
     Layer.succeed(InlineShell, settings.skills.inlineShell),
     Layer.succeed(RedactSecrets, security.redactSecrets),
-    Layer.succeed(InheritedLimits.Current, InheritedLimits.ofSettings(settings, inherited))
+    Layer.succeed(InheritedLimits.Current, InheritedLimits.fromSettings(settings, inherited))
   )
 }
 
 /** Layer of the ports and options of the tools that reach the network, run scripts or keep jobs; each is loaded with its tool. */
-export const toolPorts = (settings: Values, environment: Environment["Service"], home: Home["Service"]) =>
+export const makeToolPortsLayer = (settings: Values, environment: Environment["Service"], home: Home["Service"]) =>
   Layer.unwrap(Effect.map(
     Effect.promise(() =>
       Promise.all([
@@ -78,38 +78,38 @@ export const toolPorts = (settings: Values, environment: Environment["Service"],
         import("../tool/cron/JobDraft.ts")
       ])
     ),
-    ([urls, gate, search, cron, { CronDefaults }, { currentModel }]) =>
+    ([urls, gate, search, cron, { CronDefaults }, { readCurrentModel: currentModel }]) =>
       Layer.mergeAll(
         cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
         Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: currentModel(settings, environment) })),
         Layer.succeed(urls.UrlPolicy, gate.policyFromSettings(settings)),
         Layer.succeed(search.WebSearch, search.fromEnvironment((name) =>
           // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.
-          besideAddress(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name))),
+          makeAddressGetter(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name))),
         Layer.succeed(CodeSettings, {
           mode: settings.codeExecution.mode,
           timeoutSeconds: settings.codeExecution.timeout,
           maxToolCalls: settings.codeExecution.maxToolCalls,
-          environment: commandVariables(settings)
+          environment: selectCommandVariables(settings)
         })
       )
   ))
 
 /** Example messages of every call. */
-const prefill = ({ prefillMessagesFile }: Values, environment: Environment["Service"], home: Home["Service"]) =>
+const loadPrefill = ({ prefillMessagesFile }: Values, environment: Environment["Service"], home: Home["Service"]) =>
   readPrefill(prefillMessagesFile, {
     agentHome: home.root,
     userHome: environment.get("HOME") ?? environment.get("USERPROFILE")
   })
 
 /** Bounds of payloads and of listeners. */
-export const hooks = ({ plugins }: Values): HookSettings => ({
+export const toHookSettings = ({ plugins }: Values): HookSettings => ({
   payloadMaxChars: plugins.payloadMaxChars,
   answerDeadline: plugins.hookCallbackTimeout === 0 ? Duration.infinity : Duration.seconds(plugins.hookCallbackTimeout)
 })
 
 /** Limits of one run besides model calls. */
-const budget = ({ agent }: Values): Limits => ({
+const toLimits = ({ agent }: Values): Limits => ({
   tokens: agent.runBudgetTokens,
   dollars: agent.runBudgetDollars,
   seconds: agent.runBudgetSeconds,
@@ -117,8 +117,8 @@ const budget = ({ agent }: Values): Limits => ({
 })
 
 /** Thresholds at which a run that goes in circles is warned or halted. */
-const loopGuard = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {
-  const thresholds = ({ exactFailure, idempotentNoProgress, sameToolFailure }: Values["toolLoopGuardrails"]["warnAfter"]) => ({
+const toLoopGuardSettings = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {
+  const toThresholds = ({ exactFailure, idempotentNoProgress, sameToolFailure }: Values["toolLoopGuardrails"]["warnAfter"]) => ({
     exactFailure,
     sameToolFailure,
     noProgress: idempotentNoProgress
@@ -126,15 +126,15 @@ const loopGuard = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {
   return {
     warnings: toolLoopGuardrails.warningsEnabled,
     hardStop: toolLoopGuardrails.hardStopEnabled,
-    warnAfter: thresholds(toolLoopGuardrails.warnAfter),
-    hardStopAfter: thresholds(toolLoopGuardrails.hardStopAfter)
+    warnAfter: toThresholds(toolLoopGuardrails.warnAfter),
+    hardStopAfter: toThresholds(toolLoopGuardrails.hardStopAfter)
   }
 }
 
 /** Settings of children, and the model that they ask; where something answers in its place, that answers them too. */
-const delegation = (
+const toDelegationSettings = (
   settings: Values,
-  { environment, logins }: Omit<ConfiguredRoutes.Configured, "settings">,
+  { environment, logins }: Omit<ConfiguredRoutes.RouteSources, "settings">,
   isReplaced: boolean
 ): Effect.Effect<DelegationSettings, ConfigError> => {
   const { childTimeoutSeconds, maxCallsPerStep, maxConcurrentChildren, maxIterations, maxSpawnDepth, subagentAutoApprove } =
@@ -150,10 +150,10 @@ const delegation = (
     childTimeoutMillis: childTimeoutSeconds === undefined ? undefined : childTimeoutSeconds * 1000
   }
   // The router, which knows the plugins, finds out if one of them brings these.
-  const brought = ConfiguredRoutes.unknown(settings)
+  const brought = ConfiguredRoutes.findUnknownProviders(settings)
   return isReplaced
     ? Effect.succeed(limits)
-    : Effect.map(Effect.fromResult(ConfiguredRoutes.delegated({ settings, environment, logins, brought })), (entry) =>
+    : Effect.map(Effect.fromResult(ConfiguredRoutes.resolveDelegated({ settings, environment, logins, brought })), (entry) =>
       ({ ...limits, route: entry?.route }))
 }
 
@@ -164,35 +164,35 @@ interface Host {
 }
 
 /** Settings of the program's agent. */
-export const agent = Effect.fnUntraced(function*(
+export const toAgentSettings = Effect.fnUntraced(function*(
   settings: Values,
-  { environment, home, logins }: Host & Pick<ConfiguredRoutes.Configured, "logins">,
+  { environment, home, logins }: Host & Pick<ConfiguredRoutes.RouteSources, "logins">,
   isReplaced: boolean
 ) {
   return {
     platform: "cli",
     promptCache: settings.promptCaching.cacheTtl === "1h" ? "1h" : "5m",
     toolUseEnforcement: settings.agent.toolUseEnforcement,
-    prefill: yield* prefill(settings, environment, home),
+    prefill: yield* loadPrefill(settings, environment, home),
     maxIterations: settings.agent.maxTurns,
-    budget: budget(settings),
+    budget: toLimits(settings),
     maxOutputTokens: settings.model.maxTokens,
     reasoningEffort: settings.agent.reasoningEffort,
-    loopGuard: loopGuard(settings),
+    loopGuard: toLoopGuardSettings(settings),
     // A scenario or a recording has no answers for what is asked beside it.
     reviews: isReplaced ? undefined : { memoryTurns: settings.memory.nudgeInterval, skillSteps: settings.skills.creationNudgeInterval },
-    delegation: yield* delegation(settings, { environment, logins }, isReplaced)
+    delegation: yield* toDelegationSettings(settings, { environment, logins }, isReplaced)
   } satisfies AgentSettings
 })
 
 /** The built-in engine of a name; one of a plugin, or of nobody, has the default below it. */
-const engineOf = (name: string): Compaction.Settings["engine"] => Compaction.engines.find((engine) => engine === name) ?? "compressor"
+const chooseEngine = (name: string): Compaction.Settings["engine"] => Compaction.engines.find((engine) => engine === name) ?? "compressor"
 
 /** Layer of the engine and the bounds of compaction. */
-export const compaction = ({ compression, context }: Values) =>
+export const makeCompactionLayer = ({ compression, context }: Values) =>
   Layer.succeed(Compaction.CompactionSettings, compression.enabled
     ? {
-      engine: engineOf(context.engine),
+      engine: chooseEngine(context.engine),
       threshold: compression.threshold,
       targetRatio: compression.targetRatio,
       protectFirst: compression.protectFirstN,
@@ -201,7 +201,7 @@ export const compaction = ({ compression, context }: Values) =>
     : "off")
 
 /** Layer of the texts of the machine and of the user's files for system prompts; without the latter by `--ignore-rules`. */
-export const promptSources = (
+export const makePromptSourcesLayer = (
   settings: Values,
   { commands, directory, environment, home, memory, skills, withoutRules }: Host & {
     /** Description of the place where commands run. */
@@ -226,7 +226,7 @@ export const promptSources = (
   })
 
 /** Layer of the places of file tools: roots that they may write below, and the directories of the user and of the agent. */
-export const places = (
+export const makePlacesLayer = (
   { security }: Values,
   { environment, home, inherited }: Host & { readonly inherited: InheritedLimits.Limits | undefined }
 ) =>

@@ -33,7 +33,7 @@ import { RouterStatus } from "../routing/ModelRouter.ts"
 import { OwnAccount, UsageAccounts } from "../agent/Budget.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { SessionStore } from "../session/SessionStore.ts"
-import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/ApprovalJudge.ts"
+import { ApprovalJudge, makeAuxiliary as judgeOf } from "../tool/approval/ApprovalJudge.ts"
 import { fromAuxiliary, SideModel } from "../tool/builtin/SideModel.ts"
 
 /** Models and credentials of side tasks besides the runtime's own provider. */
@@ -49,26 +49,26 @@ export const ownProvider: SideTaskSources = {
 }
 
 /** Those that a program's settings, environment and logins know. */
-export const ofProgram = (
+export const fromProgram = (
   settings: Values,
   environment: Environment["Service"],
   logins: ReadonlyMap<string, Credential> | undefined
 ): SideTaskSources => ({
   settings,
   logins,
-  lookup: ConfiguredRoutes.lookupOf(environment)
+  lookup: ConfiguredRoutes.makeLookup(environment)
 })
 
 class Promised extends Context.Service<Promised, Deferred.Deferred<Auxiliary.Service>>()("hermes-effect/internal/SideTasks/Promised") {}
 
-const port = (promised: Deferred.Deferred<Auxiliary.Service>): Auxiliary.Service => ({
+const makePort = (promised: Deferred.Deferred<Auxiliary.Service>): Auxiliary.Service => ({
   call: (task, ask) => Effect.flatMap(Deferred.await(promised), ({ call }) => call(task, ask)),
   resolve: (task, overrides) => Effect.flatMap(Deferred.await(promised), ({ resolve }) => resolve(task, overrides)),
   used: Effect.flatMap(Deferred.await(promised), ({ used }) => used)
 })
 
 /** The key that a provider's pool would give; spent where the router has set all of them aside. */
-const poolOf = (
+const makePool = (
   { logins, settings }: SideTaskSources,
   status: RouterStatus["Service"] | undefined
 ): NonNullable<Auxiliary.Options["pool"]> =>
@@ -84,21 +84,21 @@ const poolOf = (
   })
 
 /** Charges the run of a session, else the session alone; a task of nobody's session is in the sums of its task only. */
-const accountOf = (accounts: UsageAccounts["Service"], store: SessionStore["Service"]): Auxiliary.Options["account"] =>
+const makeAccount = (accounts: UsageAccounts["Service"], store: SessionStore["Service"]): Auxiliary.Options["account"] =>
 (sessionId, entry) =>
   Effect.flatMap(OwnAccount, (own) => {
     const charge = own ?? accounts.of(sessionId)
     if (charge !== undefined) return charge(entry)
     const { cost, route: { model, provider }, usage } = entry
-    const stored = store.recordUsage(sessionId, { provider, model, usage, cost: Cost.spent(cost) })
+    const stored = store.recordUsage(sessionId, { provider, model, usage, cost: Cost.toSpent(cost) })
     return Effect.flatMap(RunRecorder.RunRecorder, (recorder) => recorder === undefined ? stored : recorder.storing(stored, () => {})).pipe(
       Effect.catch((error) => Effect.logDebug(`the task ${entry.task} is in the sums of no session: ${error.message}`))
     )
   })
 
 /** Records a side task of a stored session that no run is asking for; one that a run asks for is in the run's record already. */
-const recorded = (record: RunRecord["Service"], store: SessionStore["Service"]) =>
-  <A, E, R>({ context: { sessionId, turnId } }: Auxiliary.Ask, task: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+const recordTask = (record: RunRecord["Service"], store: SessionStore["Service"]) =>
+  <A, E, R>({ context: { sessionId, turnId } }: Auxiliary.TaskRequest, task: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.gen(function*() {
       if ((yield* RunRecorder.RunRecorder) !== undefined) return yield* task
       const session = yield* Effect.orElseSucceed(store.get(sessionId), Option.none)
@@ -108,8 +108,8 @@ const recorded = (record: RunRecord["Service"], store: SessionStore["Service"]) 
         sessionId,
         turnId,
         history: [],
-        now: RunRecorder.startTimes(clock),
-        hash: (text) => Digest.hex(text, 16),
+        now: RunRecorder.makeStartTimes(clock),
+        hash: (text) => Digest.toHex(text, 16),
         sink: record.append,
         together: record.together === store.together ? record.together : undefined
       })
@@ -120,14 +120,14 @@ const recorded = (record: RunRecord["Service"], store: SessionStore["Service"]) 
 const compactTask = "provider_compaction"
 
 /** Compaction by the provider of the main route. */
-const providerCompaction = (auxiliary: Auxiliary.Service): Compaction.ProviderCompaction => ({
+const makeProviderCompaction = (auxiliary: Auxiliary.Service): Compaction.ProviderCompaction => ({
   ability: Effect.map(
     Effect.orElseSucceed(auxiliary.resolve(compactTask, { provider: "main" }), () => undefined),
     (route) => route === undefined ? "none" : Route.abilities(route).compaction
   ),
   compact: (ask) =>
     Effect.map(auxiliary.call(compactTask, { ...ask, provider: "main", compact: true }), ({ response }) => {
-      const items = response.parts.flatMap(({ metadata }) => Json.string(Json.fields(metadata["codex_responses"])["compaction"]) ?? [])
+      const items = response.parts.flatMap(({ metadata }) => Json.readString(Json.readFields(metadata["codex_responses"])["compaction"]) ?? [])
       return items.at(-1)
     })
 })
@@ -145,14 +145,14 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
       const status = Option.getOrUndefined(yield* Effect.serviceOption(RouterStatus))
       const context = yield* Effect.context<never>()
       const store = yield* SessionStore
-      const inRecord = recorded(yield* RunRecord, store)
+      const inRecord = recordTask(yield* RunRecord, store)
       const made = Auxiliary.make<never>({
         settings: given.settings,
         lookup: given.lookup,
         router: yield* ModelRouter,
-        interceptors: { stack: yield* Stack.checked([...plugged.middleware, ...middleware]), hooks },
-        account: accountOf(yield* UsageAccounts, store),
-        pool: poolOf(given, status)
+        interceptors: { stack: yield* Stack.makeChecked([...plugged.middleware, ...middleware]), hooks },
+        account: makeAccount(yield* UsageAccounts, store),
+        pool: makePool(given, status)
       })
       const auxiliary: Auxiliary.Service = {
         ...made,
@@ -173,7 +173,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
       Effect.gen(function*() {
         const own = yield* SideModel
         const promise = yield* Promised
-        return own ?? fromAuxiliary(port(promise))
+        return own ?? fromAuxiliary(makePort(promise))
       })
     ).pipe(Layer.provide(promised)),
     /** For agents: the engine that makes conversations smaller, unless the application brings its own. */
@@ -183,11 +183,11 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
         const own = yield* CompactionPort.CompactionPort
         const settings = yield* Compaction.CompactionSettings
         if (own !== CompactionPort.none || settings === "off") return own
-        const auxiliary = port(yield* Promised)
+        const auxiliary = makePort(yield* Promised)
         return Compaction.make(
           settings,
           ({ message, ...ask }) => Effect.map(auxiliary.call("compression", { ...ask, messages: [message] }), ({ text }) => text),
-          providerCompaction(auxiliary)
+          makeProviderCompaction(auxiliary)
         )
       })
     ).pipe(Layer.provide(promised)),
@@ -197,7 +197,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
       Effect.gen(function*() {
         const own = yield* Effect.serviceOption(ApprovalJudge)
         const promise = yield* Promised
-        return Option.getOrElse(own, () => judgeOf(port(promise)))
+        return Option.getOrElse(own, () => judgeOf(makePort(promise)))
       })
     ).pipe(Layer.provide(promised))
   }

@@ -28,7 +28,7 @@ interface Join<Req, Options, A> {
     request: Req,
     own: Options | undefined,
     above: Options | undefined,
-    calling: MiddlewareBoundary.Calling,
+    calling: MiddlewareBoundary.NextInvocation,
     deadline: () => number
   ): Effect.Effect<A, unknown, unknown>
 }
@@ -51,24 +51,24 @@ export const heldAtMost = { parts: 50_000, characters: 1_000_000 }
 const endings: ReadonlySet<string> = new Set(["text-end", "reasoning-end", "response-metadata", "finish"])
 
 /** False for parts that only end something. */
-export const sayAnything = (parts: ReadonlyArray<StreamPart>): boolean => parts.some(({ type }) => !endings.has(type))
+export const hasSubstance = (parts: ReadonlyArray<StreamPart>): boolean => parts.some(({ type }) => !endings.has(type))
 
-const sizeOf = (parts: ReadonlyArray<StreamPart>): number => {
+const countDeltaCharacters = (parts: ReadonlyArray<StreamPart>): number => {
   let size = 0
   for (const part of parts) if ("delta" in part) size += part.delta.length
   return size
 }
 
-const textOf = (parts: ReadonlyArray<ContentPart>): string => parts.map((part) => part.type === "text" ? part.text : "").join("")
+const joinText = (parts: ReadonlyArray<ContentPart>): string => parts.map((part) => part.type === "text" ? part.text : "").join("")
 
-const callsOf = (parts: ReadonlyArray<ContentPart>): string =>
+const serializeCalls = (parts: ReadonlyArray<ContentPart>): string =>
   Json.toText(parts.flatMap((part) => part.type === "tool-call" ? [[part.id, part.name, part.params]] : []))
 
 /** True when an answer says what streamed by, or its end where the first part of it came in another attempt. */
-const isMadeOf = (answer: ReadonlyArray<ContentPart>, sent: ReadonlyArray<ContentPart>, continued: boolean): boolean => {
-  const text = textOf(sent)
-  const isText = continued ? textOf(answer).endsWith(text) : textOf(answer) === text
-  return isText && callsOf(answer) === callsOf(sent)
+const isSameAsSent = (answer: ReadonlyArray<ContentPart>, sent: ReadonlyArray<ContentPart>, continued: boolean): boolean => {
+  const text = joinText(sent)
+  const isText = continued ? joinText(answer).endsWith(text) : joinText(answer) === text
+  return isText && serializeCalls(answer) === serializeCalls(sent)
 }
 
 /** True when an answer, or a part of its stream, has anything of a text, a call or a file in it. */
@@ -94,8 +94,8 @@ const dropText = (response: ModelResponse, length: number): ModelResponse => {
  * answer begins with.
  */
 const splitAnswer = (response: ModelResponse, earlier: ReadonlyArray<ContentPart>): ReadonlyArray<StreamPart> => {
-  const text = textOf(earlier)
-  const isContinued = text !== "" && textOf(response.parts).startsWith(text)
+  const text = joinText(earlier)
+  const isContinued = text !== "" && joinText(response.parts).startsWith(text)
   return Assembler.toParts(isContinued ? dropText(response, text.length) : response)
 }
 
@@ -135,55 +135,55 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
   let size = 0
   let since: number | undefined
 
-  const pass = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
+  const passOn = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
     assembler.add(parts)
     return outer === undefined || replaces || parts.length === 0 ? Effect.void : Effect.asVoid(outer(parts))
   }
-  const drop = (): void => {
+  const dropHeld = (): void => {
     held = []
     size = 0
     since = undefined
   }
   /** Passes on the parts behind an `onPart` that failed, unless it guards the rest. */
-  const bypass = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
-    if (!guards) return pass(parts)
-    lost ||= sayAnything(parts)
+  const bypassOnPart = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
+    if (!guards) return passOn(parts)
+    lost ||= hasSubstance(parts)
     return Effect.void
   }
-  const breaks = (error: unknown, parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
+  const handleOnPartFailure = (error: unknown, parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
     broken = true
-    drop()
+    dropHeld()
     const consequence = guards ? "the rest of the stream is withheld" : "the rest of the stream bypasses it"
-    return Effect.andThen(calling.fault(error, consequence), Effect.suspend(() => bypass(parts)))
+    return Effect.andThen(calling.fault(error, consequence), Effect.suspend(() => bypassOnPart(parts)))
   }
-  const holdOn = (parts: ReadonlyArray<StreamPart>, now: number): Effect.Effect<void> => {
+  const holdParts = (parts: ReadonlyArray<StreamPart>, now: number): Effect.Effect<void> => {
     if (since === undefined) held.push(...parts)
     since ??= now
-    size += sizeOf(parts)
+    size += countDeltaCharacters(parts)
     const excess = held.length > heldAtMost.parts ? `${heldAtMost.parts} parts`
       : size > heldAtMost.characters ? `${heldAtMost.characters} characters`
       : now - since > deadline() ? `${deadline() / 1000} s`
       : undefined
-    return excess === undefined ? Effect.void : breaks(new Error(`onPart held the stream for more than ${excess}`), held)
+    return excess === undefined ? Effect.void : handleOnPartFailure(new Error(`onPart held the stream for more than ${excess}`), held)
   }
 
   const onPart: OnPart = (parts) => Effect.suspend(() => {
     streams ||= hasContent(parts)
     sent.add(parts)
-    if (broken) return Effect.as(bypass(parts), parts)
+    if (broken) return Effect.as(bypassOnPart(parts), parts)
     if (since !== undefined) held.push(...parts)
     const given = since === undefined ? parts : held
-    const seen = Effect.map(Effect.suspend(() => mine(Frozen.view(given))), (kept) => kept === hold ? hold : Frozen.accept(kept)).pipe(
+    const seen = Effect.map(Effect.suspend(() => mine(Frozen.makeView(given))), (kept) => kept === hold ? hold : Frozen.accept(kept)).pipe(
       Effect.provideService(MiddlewareBoundary.Streaming, calling)
     )
-    const done = IsolatedCall.contained(seen, { what: "onPart", deadline: Duration.millis(deadline()) }).pipe(
+    const done = IsolatedCall.contain(seen, { what: "onPart", deadline: Duration.millis(deadline()) }).pipe(
       Effect.matchCauseEffect({
-        onFailure: (cause) => Cause.hasInterrupts(cause) ? Effect.failCause(cause) : breaks(Cause.squash(cause), given),
+        onFailure: (cause) => Cause.hasInterrupts(cause) ? Effect.failCause(cause) : handleOnPartFailure(Cause.squash(cause), given),
         onSuccess: (kept) => {
-          if (kept === hold) return Effect.clockWith((clock) => holdOn(parts, clock.currentTimeMillisUnsafe()))
+          if (kept === hold) return Effect.clockWith((clock) => holdParts(parts, clock.currentTimeMillisUnsafe()))
           if (kept !== given) changed = guards = true
-          drop()
-          return pass(kept)
+          dropHeld()
+          return passOn(kept)
         }
       })
     )
@@ -191,7 +191,7 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
   })
 
   const onRetry = (continues: boolean): void => {
-    drop()
+    dropHeld()
     sent = Assembler.make()
     streams = false
     continued = continues
@@ -203,7 +203,7 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
     above?.onRetry?.(continues)
   }
 
-  const finish = (answer: A): A => {
+  const finishAnswer = (answer: A): A => {
     const waiting = held
     if (waiting.length > 0 && !replaces) {
       calling.whenStanding(Effect.suspend(() => outer === undefined ? Effect.void : Effect.asVoid(outer(waiting))))
@@ -219,7 +219,7 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
     const earlier = continued && !streams ? assembler.result().parts : []
     replaces = streams
     if (replaces) {
-      drop()
+      dropHeld()
       assembler = Assembler.make()
       sent = Assembler.make()
       changed = false
@@ -230,13 +230,13 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
 
   return Effect.flatMap(below(request, { onPart, onRetry }), (answer) => {
     const response = get(answer)
-    const isRead = streams ? isMadeOf(response.parts, sent.result().parts, continued) : !hasContent(response.parts)
-    if (isRead) return Effect.succeed(finish(answer))
-    return Effect.map(Effect.suspend(() => readWhole(response)), () => finish(answer))
+    const isRead = streams ? isSameAsSent(response.parts, sent.result().parts, continued) : !hasContent(response.parts)
+    if (isRead) return Effect.succeed(finishAnswer(answer))
+    return Effect.map(Effect.suspend(() => readWhole(response)), () => finishAnswer(answer))
   })
 }
 
-const defaultDeadline = (): number => 300_000
+const getDefaultDeadline = (): number => 300_000
 
 /**
  * Runs a call through its wrappers, the first one outermost. `deadline` gives the milliseconds that each of them, and each call
@@ -248,11 +248,11 @@ export const run = <Req, Options, A, Info, E, R>(
   faults: Faults,
   context: Info,
   base: Base<Req, Options, A, E, R>,
-  deadline: () => number = defaultDeadline
+  deadline: () => number = getDefaultDeadline
 ): (request: Req, options: Options | undefined) => Effect.Effect<A, unknown, unknown> => {
   let call: (request: Req, options: Options | undefined) => Effect.Effect<A, unknown, unknown> = base
   if (wrappers.length === 0) return call
-  const seen = Frozen.view(context)
+  const seen = Frozen.makeView(context)
   for (let i = wrappers.length - 1; i >= 0; i--) {
     const wrapper = wrappers[i]
     if (wrapper === undefined) continue
@@ -270,8 +270,8 @@ export const run = <Req, Options, A, Info, E, R>(
 }
 
 /** Runs a call with the services of these entries, the first one outermost; one that dies is reported and left out. */
-export const surrounded = <Info, A, E, R>(
-  entries: ReadonlyArray<MiddlewareBoundary.Surrounding<Info>>,
+export const provideServices = <Info, A, E, R>(
+  entries: ReadonlyArray<MiddlewareBoundary.SurroundingServices<Info>>,
   faults: Faults,
   info: () => Info,
   call: Effect.Effect<A, E, R>

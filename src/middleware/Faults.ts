@@ -26,7 +26,7 @@ export interface Faults {
 const remembered = 1_000
 
 /** The printable form of anything that was thrown. */
-export const describe = (error: unknown): string => {
+export const describeError = (error: unknown): string => {
   if (error instanceof Error) return error.message === "" ? error.name : error.message
   try {
     return Json.toText(error)
@@ -40,7 +40,7 @@ export const make = (): Faults => {
   const seen = new Set<string>()
   return {
     report: ({ consequence, error, kind, name }) => {
-      const text = describe(error)
+      const text = describeError(error)
       const key = `${kind}|${name}|${consequence}|${text.slice(0, 200)}`
       const line = `${kind} middleware "${name}" failed (${text}); ${consequence}`
       if (seen.has(key)) return Effect.logDebug(line)

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * - {@link copy} copies at once; {@link view} copies each member when it is first read, so that code which only passes a value on
+ * - {@link copy} copies at once; {@link makeView} copies each member when it is first read, so that code which only passes a value on
  *   costs nothing. {@link accept} takes a value back: what is a view or a copy counts as the value that it was made of, everything
  *   else is copied, so that its giver cannot change it later.
  * - Arrays and plain objects are copied and frozen. Bytes, dates, Maps and Sets, which cannot be frozen, are copies of the
@@ -26,9 +26,9 @@ const origins = new WeakMap<object, object>()
 const shows = Symbol("shows")
 
 /** The value that a view shows; undefined for anything else. */
-const shownBy = (value: object): object | undefined => Reflect.get(value, shows)
+const findShownValue = (value: object): object | undefined => Reflect.get(value, shows)
 
-interface Copying {
+interface CopyState {
   /** True on the way in: views and copies become what they were made of. */
   readonly incoming: boolean
   readonly seen: Map<object, unknown>
@@ -49,7 +49,7 @@ const isPlain = (value: object): boolean => {
 const sliceBytes: (this: unknown) => unknown = Reflect.get(Object.getPrototypeOf(Uint8Array.prototype), "slice")
 
 /** Copies what cannot be frozen; undefined for anything else. */
-const copyChangeable = (value: object, copying: Copying): object | undefined => {
+const copyChangeable = (value: object, copying: CopyState): object | undefined => {
   if (value instanceof Date) return new Date(value)
   if (ArrayBuffer.isView(value)) {
     if (!(value instanceof DataView)) return Reflect.apply(sliceBytes, value, []) as object // A typed array, as `value` is.
@@ -81,14 +81,14 @@ const defineCopy = (out: object, source: object, key: string, copyOf: (value: un
   Object.defineProperty(out, key, { get: () => (made ??= { value: copyOf(Reflect.get(source, key)) }).value, enumerable: true })
 }
 
-const copyMembers = (value: object, out: object, copying: Copying): object => {
+const copyMembers = (value: object, out: object, copying: CopyState): object => {
   copying.seen.set(value, out)
   for (const key of Object.keys(value)) defineCopy(out, value, key, (member) => copyInto(member, copying))
   copying.made.push([out, value])
   return Object.freeze(out)
 }
 
-const copyInto = (value: unknown, copying: Copying): unknown => {
+const copyInto = (value: unknown, copying: CopyState): unknown => {
   if (typeof value !== "object" || value === null) return value
   if (copying.depth >= deepest) {
     copying.changeable = true
@@ -100,10 +100,10 @@ const copyInto = (value: unknown, copying: Copying): unknown => {
   return copied
 }
 
-const copyObject = (value: object, copying: Copying): unknown => {
+const copyObject = (value: object, copying: CopyState): unknown => {
   const known = copying.seen.get(value)
   if (known !== undefined) return known
-  const source = shownBy(value)
+  const source = findShownValue(value)
   if (source !== undefined) return copying.incoming ? source : copyInto(source, copying)
   const origin = origins.get(value)
   // A copy that nobody can change needs no other.
@@ -123,8 +123,8 @@ const copyObject = (value: object, copying: Copying): unknown => {
   return changeable
 }
 
-const copied = <A>(value: A, incoming: boolean): A => {
-  const copying: Copying = { incoming, seen: new Map(), made: [], changeable: false, depth: 0 }
+const copyFrozen = <A>(value: A, incoming: boolean): A => {
+  const copying: CopyState = { incoming, seen: new Map(), made: [], changeable: false, depth: 0 }
   const out = copyInto(value, copying)
   if (!copying.changeable) for (const [made, original] of copying.made) origins.set(made, incoming ? made : original)
   // A copy has the shape of what it was made of.
@@ -132,13 +132,13 @@ const copied = <A>(value: A, incoming: boolean): A => {
 }
 
 /** Copies a value deeply and freezes the copy. */
-export const copy = <A>(value: A): A => copied(value, false)
+export const copy = <A>(value: A): A => copyFrozen(value, false)
 
 /** Takes a value from code of others: the value itself where it is a view or a copy of it, else a frozen copy. */
 export const accept = <A>(value: A): A => {
   if (typeof value !== "object" || value === null) return value
   // A view has the shape of what it shows.
-  return (shownBy(value) as (A & object) | undefined) ?? copied(value, true)
+  return (findShownValue(value) as (A & object) | undefined) ?? copyFrozen(value, true)
 }
 
 /** Copies members of a value as they are read; all of them as soon as more than a member is asked for. */
@@ -209,17 +209,17 @@ class Lazy implements ProxyHandler<object> {
 }
 
 /** A value that nobody can change, whose members are copied when they are read. */
-export const view = <A>(value: A): A => {
+export const makeView = <A>(value: A): A => {
   if (typeof value !== "object" || value === null) return value
-  if (origins.has(value) || shownBy(value) !== undefined) return value
+  if (origins.has(value) || findShownValue(value) !== undefined) return value
   if (!Array.isArray(value) && !isPlain(value)) return copy(value)
   // A view has the shape of what it shows.
   return new Proxy(Array.isArray(value) ? [] : {}, new Lazy(value)) as A
 }
 
 /** A view of an object with one member more, which no list of members has and which is gone when the view is handed back. */
-export const labelled = <A extends object, K extends string, V>(value: A, key: K, label: V): A & Readonly<Record<K, V>> => {
+export const makeLabelledView = <A extends object, K extends string, V>(value: A, key: K, label: V): A & Readonly<Record<K, V>> => {
   const target = Object.defineProperty({}, key, { value: label, configurable: true })
   // A view has the shape of what it shows, and `key` was defined.
-  return new Proxy(target, new Lazy(shownBy(value) ?? value)) as A & Readonly<Record<K, V>>
+  return new Proxy(target, new Lazy(findShownValue(value) ?? value)) as A & Readonly<Record<K, V>>
 }

@@ -67,14 +67,14 @@ export interface RunFacts {
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }
 
-interface Conversed {
+interface ConversationInput {
   readonly run: RunFacts
   /** System message first. */
   readonly messages: ReadonlyArray<Prompt.Message>
 }
 
 /** Input of `beforeAgent`. */
-export type BeforeAgentInput = Conversed
+export type BeforeAgentInput = ConversationInput
 
 /** Reason of a run's end, in the words of the lifecycle document. */
 export type StopReason =
@@ -86,7 +86,7 @@ export type StopReason =
   | "ERROR_OCCURRED"
 
 /** Input of `afterAgent`. */
-export interface AfterAgentInput extends Conversed {
+export interface AfterAgentInput extends ConversationInput {
   /** The final text; `Error: …` for a run that failed, whose changes are dropped. */
   readonly agentResponse: string
   readonly stopReason: StopReason
@@ -95,7 +95,7 @@ export interface AfterAgentInput extends Conversed {
 }
 
 /** Input of `beforeModel`. */
-export interface BeforeModelInput extends Conversed {
+export interface BeforeModelInput extends ConversationInput {
   /** Sent after the conversation in this call only, never stored. */
   readonly promptMessages: ReadonlyArray<Prompt.Message>
   /** Asked for by middleware before this one. */
@@ -190,13 +190,13 @@ export interface Modifications<out Keys extends keyof Fields> {
 }
 
 /** A tool call that is not run: the model gets the reason as an error. */
-export interface Denied {
+export interface DeniedCall {
   readonly _tag: "Denied"
   readonly reason: string
 }
 
 /** A tool call that is not run: the model gets the result in its place. */
-export interface Skipped {
+export interface SkippedCall {
   readonly _tag: "Skipped"
   readonly result: unknown
 }
@@ -204,11 +204,11 @@ export interface Skipped {
 /** Leaves everything as it is. */
 export const noChanges: NoChanges = { _tag: "NoChanges" }
 
-type Unknown<F> = { readonly [P in Exclude<keyof F, keyof Fields>]: never }
+type UnknownFields<F> = { readonly [P in Exclude<keyof F, keyof Fields>]: never }
 
 /** Changes the named fields; a field that is undefined or null is left as it is. */
 export const withModifications = <const F extends { readonly [P in keyof Fields]?: Fields[P] | undefined }>(
-  fields: F & Unknown<F>
+  fields: F & UnknownFields<F>
 ): Modifications<Extract<keyof F, keyof Fields>> => {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)
   return {
@@ -220,46 +220,46 @@ export const withModifications = <const F extends { readonly [P in keyof Fields]
 }
 
 /** Refuses a tool call. */
-export const deny = (reason: string): Denied => ({ _tag: "Denied", reason })
+export const deny = (reason: string): DeniedCall => ({ _tag: "Denied", reason })
 
 /** Answers a tool call in the tool's place. */
-export const skip = (result: unknown): Skipped => ({ _tag: "Skipped", result })
+export const skip = (result: unknown): SkippedCall => ({ _tag: "Skipped", result })
 
 /** Result of a method: at once, as a promise or as an Effect. */
-type Answer<Keys extends keyof Fields, Needs, More = never> =
-  | Given<Keys, More>
-  | PromiseLike<Given<Keys, More>>
-  | Effect.Effect<Given<Keys, More>, unknown, Needs>
+type MethodAnswer<Keys extends keyof Fields, Needs, More = never> =
+  | MethodResult<Keys, More>
+  | PromiseLike<MethodResult<Keys, More>>
+  | Effect.Effect<MethodResult<Keys, More>, unknown, Needs>
 
-type Given<Keys extends keyof Fields, More> = NoChanges | Modifications<Keys> | More | void
+type MethodResult<Keys extends keyof Fields, More> = NoChanges | Modifications<Keys> | More | void
 
 /** The methods; see the table above. `Caught` and `Fails` are those of `wrapModelCall`. */
 export interface Methods<Caught = never, Fails = never, Needs = never> {
-  readonly beforeAgent?: ((input: BeforeAgentInput) => Answer<"messages", Needs>) | undefined
-  readonly afterAgent?: ((input: AfterAgentInput) => Answer<"agentResponse", Needs>) | undefined
-  readonly beforeModel?: ((input: BeforeModelInput) => Answer<"messages" | "promptMessages" | "compaction", Needs>) | undefined
-  readonly afterModel?: ((input: AfterModelInput) => Answer<"parsedResponse" | "messages" | "forceContinue", Needs>) | undefined
-  readonly beforeTool?: ((input: BeforeToolInput) => Answer<"toolInput", Needs, Denied | Skipped>) | undefined
-  readonly afterTool?: ((input: AfterToolInput) => Answer<"toolOutput" | "llmToolOutput", Needs>) | undefined
-  readonly streamPart?: ((input: StreamPartInput) => Answer<"parts", Needs>) | undefined
+  readonly beforeAgent?: ((input: BeforeAgentInput) => MethodAnswer<"messages", Needs>) | undefined
+  readonly afterAgent?: ((input: AfterAgentInput) => MethodAnswer<"agentResponse", Needs>) | undefined
+  readonly beforeModel?: ((input: BeforeModelInput) => MethodAnswer<"messages" | "promptMessages" | "compaction", Needs>) | undefined
+  readonly afterModel?: ((input: AfterModelInput) => MethodAnswer<"parsedResponse" | "messages" | "forceContinue", Needs>) | undefined
+  readonly beforeTool?: ((input: BeforeToolInput) => MethodAnswer<"toolInput", Needs, DeniedCall | SkippedCall>) | undefined
+  readonly afterTool?: ((input: AfterToolInput) => MethodAnswer<"toolOutput" | "llmToolOutput", Needs>) | undefined
+  readonly streamPart?: ((input: StreamPartInput) => MethodAnswer<"parts", Needs>) | undefined
   readonly wrapModelCall?: ModelCallWrap<Caught, Fails, Needs> | undefined
   readonly wrapToolCall?: ToolWrap<never, unknown, Needs> | undefined
-  readonly before_agent?: ((input: BeforeAgentInput) => Answer<"messages", Needs>) | undefined
-  readonly after_agent?: ((input: AfterAgentInput) => Answer<"agentResponse", Needs>) | undefined
-  readonly before_model?: ((input: BeforeModelInput) => Answer<"messages" | "promptMessages" | "compaction", Needs>) | undefined
-  readonly after_model?: ((input: AfterModelInput) => Answer<"parsedResponse" | "messages" | "forceContinue", Needs>) | undefined
-  readonly before_tool?: ((input: BeforeToolInput) => Answer<"toolInput", Needs, Denied | Skipped>) | undefined
-  readonly after_tool?: ((input: AfterToolInput) => Answer<"toolOutput" | "llmToolOutput", Needs>) | undefined
-  readonly stream_part?: ((input: StreamPartInput) => Answer<"parts", Needs>) | undefined
+  readonly before_agent?: ((input: BeforeAgentInput) => MethodAnswer<"messages", Needs>) | undefined
+  readonly after_agent?: ((input: AfterAgentInput) => MethodAnswer<"agentResponse", Needs>) | undefined
+  readonly before_model?: ((input: BeforeModelInput) => MethodAnswer<"messages" | "promptMessages" | "compaction", Needs>) | undefined
+  readonly after_model?: ((input: AfterModelInput) => MethodAnswer<"parsedResponse" | "messages" | "forceContinue", Needs>) | undefined
+  readonly before_tool?: ((input: BeforeToolInput) => MethodAnswer<"toolInput", Needs, DeniedCall | SkippedCall>) | undefined
+  readonly after_tool?: ((input: AfterToolInput) => MethodAnswer<"toolOutput" | "llmToolOutput", Needs>) | undefined
+  readonly stream_part?: ((input: StreamPartInput) => MethodAnswer<"parts", Needs>) | undefined
   readonly wrap_model_call?: ModelCallWrap<Caught, Fails, Needs> | undefined
   readonly wrap_tool_call?: ToolWrap<never, unknown, Needs> | undefined
 }
 
 /** A method without its types. */
-type Erased = (...args: ReadonlyArray<unknown>) => unknown
+type ErasedMethod = (...args: ReadonlyArray<unknown>) => unknown
 
 /** Methods in one spelling, bound to the object that they belong to. */
-export type Bound = { readonly [K in (typeof methodNames)[number]]?: Erased }
+export type BoundMethods = { readonly [K in (typeof methodNames)[number]]?: ErasedMethod }
 
 /** Lifecycle middleware as a stack runs it. */
 export interface Entry {
@@ -271,23 +271,23 @@ export interface Entry {
   /** Set where it decides when the conversation is made smaller: the runtime does not then, unless a provider refuses it. */
   readonly compaction?: { readonly whenRefused: boolean } | undefined
   /** The methods, where all runs share them. */
-  readonly shared: Bound | undefined
+  readonly shared: BoundMethods | undefined
   /** Makes the methods of one run. */
-  readonly make: (run: RunFacts) => Effect.Effect<Bound, unknown, unknown>
+  readonly make: (run: RunFacts) => Effect.Effect<BoundMethods, unknown, unknown>
 }
 
 /** `beforeModel` as `before_model`. */
-export const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+export const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** Reads the methods of a record or of an object of a class; throws where one has two spellings or is no function. */
-export const bind = (name: string, methods: object): Bound => {
-  const bound: Record<string, Erased> = {}
+export const bind = (name: string, methods: object): BoundMethods => {
+  const bound: Record<string, ErasedMethod> = {}
   for (const camel of methodNames) {
-    const spelled = [camel, snake(camel)].filter((key) => Predicate.isNotNullish(Reflect.get(methods, key)))
+    const spelled = [camel, toSnakeCase(camel)].filter((key) => Predicate.isNotNullish(Reflect.get(methods, key)))
     const [key] = spelled
     if (key === undefined) continue
     if (spelled.length > 1) {
-      throw new ConfigError({ path: name, message: `lifecycle middleware "${name}" has both ${camel} and ${snake(camel)}: keep one of them` })
+      throw new ConfigError({ path: name, message: `lifecycle middleware "${name}" has both ${camel} and ${toSnakeCase(camel)}: keep one of them` })
     }
     const method: unknown = Reflect.get(methods, key)
     if (!Predicate.isFunction(method)) {

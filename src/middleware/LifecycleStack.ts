@@ -14,11 +14,11 @@ import * as Conversation from "../domain/Conversation.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import { type ExecuteOptions, type OnPart, type StreamPart, withParts } from "../domain/Model.ts"
 import * as IsolatedCall from "../hooks/IsolatedCall.ts"
-import { sayAnything } from "./Chain.ts"
+import { hasSubstance } from "./Chain.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frozen from "./Frozen.ts"
 import type { Kind, PhaseKind } from "./Kind.ts"
-import type { Bound, Denied, Entry, Fields, Modifications, NoChanges, Phase, RunFacts, Skipped, StreamPartInput } from "./Lifecycle.ts"
+import type { BoundMethods, DeniedCall, Entry, Fields, Modifications, NoChanges, Phase, RunFacts, SkippedCall, StreamPartInput } from "./Lifecycle.ts"
 import type { CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { Wrapper } from "./MiddlewareBoundary.ts"
 import * as PlainReturn from "./PlainReturn.ts"
@@ -29,13 +29,13 @@ const deadline = Duration.seconds(30)
 /** Failure of a phase: a policy that failed, or a veto. */
 export type PhaseFailure = MiddlewareFailure | ExecutionBlocked
 
-type Given = NoChanges | Modifications<keyof Fields> | Denied | Skipped
+type MethodOutcome = NoChanges | Modifications<keyof Fields> | DeniedCall | SkippedCall
 
 /** Changes of one phase, each field as the last method left it. */
 export interface Changes {
   readonly fields: Readonly<Partial<Fields>>
   /** The end of the phase by a method of `beforeTool`. */
-  readonly stopped?: Denied | Skipped | undefined
+  readonly stopped?: DeniedCall | SkippedCall | undefined
   /** Middleware that changed something last. */
   readonly by?: string | undefined
 }
@@ -56,14 +56,14 @@ export interface LifecycleStack {
     phase: Phase,
     ids: CallOwner,
     inputOf: (run: RunFacts, fields: Readonly<Partial<Fields>>) => object,
-    seen?: Seen
+    seen?: StreamMethodState
   ) => Effect.Effect<Changes, PhaseFailure>
   /** Methods of an entry for a call. */
-  readonly methodsOf: (entry: Entry, ids: CallOwner) => Effect.Effect<Bound, unknown, unknown>
+  readonly methodsOf: (entry: Entry, ids: CallOwner) => Effect.Effect<BoundMethods, unknown, unknown>
 }
 
 /** The methods of `streamPart` in one stream. */
-interface Seen {
+interface StreamMethodState {
   /** Missed their deadline, and are left out. */
   readonly late: Set<Entry>
   /** Changed something: when one of them fails, nothing more is shown, so that what it takes out stays out. */
@@ -83,7 +83,7 @@ const messagesOf = new WeakMap<object, Prompt.Message>()
 const copies = new WeakMap<Prompt.Message, Prompt.Message>()
 
 /** A copy of a message that nobody can change; the same one each time, unless it holds bytes. */
-const shown = (message: Prompt.Message): Prompt.Message => {
+const copyMessage = (message: Prompt.Message): Prompt.Message => {
   const known = copies.get(message)
   if (known !== undefined) return known
   const copy = Frozen.copy(message)
@@ -94,12 +94,12 @@ const shown = (message: Prompt.Message): Prompt.Message => {
 }
 
 /** Shows a conversation: each message as a copy, made when the list is first read. */
-export const conversation = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => Object.freeze(messages.map(shown))
+export const copyConversation = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => Object.freeze(messages.map(copyMessage))
 
 /** Text of the runtime after the system prompt goes to a model as the user's. */
-const asUser = (message: Prompt.Message, index: number): Prompt.Message =>
+const toUserMessage = (message: Prompt.Message, index: number): Prompt.Message =>
   message.role === "system" && index > 0
-    ? Prompt.userMessage({ content: [Prompt.textPart({ text: Conversation.text(message) })] })
+    ? Prompt.userMessage({ content: [Prompt.textPart({ text: Conversation.readText(message) })] })
     : message
 
 /** Reads a message: one of the conversation where it is a copy of it; `{ role, content }` with a text counts as a message. */
@@ -109,7 +109,7 @@ const readMessage = (value: unknown, index: number): Prompt.Message => {
   if (known !== undefined) return known
   const role = value["role"]
   const content = value["content"]
-  if (Prompt.isMessage(value)) return asUser(Frozen.accept(value), index)
+  if (Prompt.isMessage(value)) return toUserMessage(Frozen.accept(value), index)
   if (typeof content !== "string") throw new TypeError(`messages[${index}] is not a message: give { role, content }`)
   const text = [Prompt.textPart({ text: content })]
   if (role === "assistant") return Prompt.assistantMessage({ content: text })
@@ -167,13 +167,13 @@ const used: { readonly [K in Phase]: ReadonlyArray<keyof Fields> } = {
   streamPart: ["parts"]
 }
 
-const nothing: Given = { _tag: "NoChanges" }
+const nothing: MethodOutcome = { _tag: "NoChanges" }
 
 /** Shows nothing of the parts. */
-const cut = { _tag: "Modifications", keys: ["parts"], fields: { parts: [] } } as const satisfies Given
+const cut = { _tag: "Modifications", keys: ["parts"], fields: { parts: [] } } as const satisfies MethodOutcome
 
 /** Reads the result of a method; fields of other phases are ignored. */
-const read = (phase: Phase, value: unknown): Given => {
+const readResult = (phase: Phase, value: unknown): MethodOutcome => {
   if (value === undefined || value === null) return nothing
   const tag = Predicate.isObject(value) ? value["_tag"] : undefined
   if (tag === "NoChanges") return nothing
@@ -205,7 +205,7 @@ const wireName: { readonly [K in Phase]: PhaseKind } = {
 const isFirstToLast = (phase: Phase): boolean => !phase.startsWith("after")
 
 /** The value that foreign code failed with. */
-const thrown = (cause: Cause.Cause<unknown>): unknown => {
+const unwrapThrown = (cause: Cause.Cause<unknown>): unknown => {
   const error = Cause.squash(cause)
   return error instanceof PlainReturn.Thrown ? error.error : error
 }
@@ -213,24 +213,24 @@ const thrown = (cause: Cause.Cause<unknown>): unknown => {
 /** The lifecycle middleware among the entries of a stack; undefined when there is none. */
 export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleStack | undefined => {
   if (entries.length === 0) return undefined
-  const runs = new Map<TurnId, { readonly facts: RunFacts; readonly methods: ReadonlyMap<Entry, Bound> }>()
-  const factsOf = ({ platform = "library", sessionId, taskId, turnId }: CallOwner): RunFacts =>
+  const runs = new Map<TurnId, { readonly facts: RunFacts; readonly methods: ReadonlyMap<Entry, BoundMethods> }>()
+  const findFacts = ({ platform = "library", sessionId, taskId, turnId }: CallOwner): RunFacts =>
     runs.get(turnId)?.facts ?? { sessionId, taskId, turnId, platform, isChild: false }
 
   /** Contains a failure of foreign code: `fallback` stands in where it is registered as open. */
-  const orElse = <A>(
+  const runWithFallback = <A>(
     entry: Entry,
     kind: Kind | PhaseKind,
     effect: Effect.Effect<A, unknown, unknown>,
     fallback: A,
     consequence: string,
-    seen?: Seen
+    seen?: StreamMethodState
   ): Effect.Effect<A, PhaseFailure> => {
     const { name, onFailure } = entry
-    const caught = IsolatedCall.contained(Effect.interruptible(effect), { what: "it", deadline }).pipe(
+    const caught = IsolatedCall.contain(Effect.interruptible(effect), { what: "it", deadline }).pipe(
       Effect.catchCause((cause): Effect.Effect<A, PhaseFailure> => {
         if (Cause.hasInterrupts(cause)) return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))
-        const error = thrown(cause)
+        const error = unwrapThrown(cause)
         if (error instanceof IsolatedCall.DeadlineExceeded) seen?.late.add(entry)
         if (error instanceof ExecutionBlocked) return Effect.fail(error)
         return onFailure === "closed"
@@ -242,40 +242,40 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
     return caught as Effect.Effect<A, PhaseFailure>
   }
 
-  const fresh = (entry: Entry, facts: RunFacts): Effect.Effect<Bound, PhaseFailure> =>
+  const makeMethods = (entry: Entry, facts: RunFacts): Effect.Effect<BoundMethods, PhaseFailure> =>
     entry.shared !== undefined
       ? Effect.succeed(entry.shared)
-      : orElse(entry, "lifecycle", Effect.suspend(() => entry.make(facts)), {}, "the run goes on without it")
+      : runWithFallback(entry, "lifecycle", Effect.suspend(() => entry.make(facts)), {}, "the run goes on without it")
 
-  const methodsOf = (entry: Entry, ids: CallOwner): Effect.Effect<Bound, PhaseFailure> => {
+  const findMethods = (entry: Entry, ids: CallOwner): Effect.Effect<BoundMethods, PhaseFailure> => {
     const known = entry.shared ?? runs.get(ids.turnId)?.methods.get(entry)
-    return known === undefined ? fresh(entry, factsOf(ids)) : Effect.succeed(known)
+    return known === undefined ? makeMethods(entry, findFacts(ids)) : Effect.succeed(known)
   }
 
   return {
     entries,
-    factsOf,
-    methodsOf,
+    factsOf: findFacts,
+    methodsOf: findMethods,
     open: (facts) =>
       Effect.gen(function*() {
-        const methods = new Map<Entry, Bound>()
-        for (const entry of entries) methods.set(entry, yield* fresh(entry, facts))
+        const methods = new Map<Entry, BoundMethods>()
+        for (const entry of entries) methods.set(entry, yield* makeMethods(entry, facts))
         runs.set(facts.turnId, { facts, methods })
       }).pipe(Effect.catchTag("ExecutionBlocked", (cause) => Effect.fail(new MiddlewareFailure({ kind: "lifecycle", middleware: "factory", cause })))),
     close: (turnId) => void runs.delete(turnId),
     run: Effect.fnUntraced(function*(phase, ids, inputOf, seen) {
       let fields: Readonly<Partial<Fields>> = {}
       let by: string | undefined
-      const facts = factsOf(ids)
+      const facts = findFacts(ids)
       for (const entry of isFirstToLast(phase) ? entries : entries.toReversed()) {
         if (seen?.late.has(entry) === true) continue
-        const method = (yield* methodsOf(entry, ids))[phase]
+        const method = (yield* findMethods(entry, ids))[phase]
         if (method === undefined) continue
         const input = Object.freeze(inputOf(facts, fields))
-        const called = Effect.map(PlainReturn.call(() => method(input)), (value) => read(phase, value))
+        const called = Effect.map(PlainReturn.call(() => method(input)), (value) => readResult(phase, value))
         const given = yield* seen?.guards.has(entry) === true
-          ? orElse<Given>(entry, wireName[phase], called, cut, "the rest of the stream is withheld", seen)
-          : orElse<Given>(entry, wireName[phase], called, nothing, "it is skipped", seen)
+          ? runWithFallback<MethodOutcome>(entry, wireName[phase], called, cut, "the rest of the stream is withheld", seen)
+          : runWithFallback<MethodOutcome>(entry, wireName[phase], called, nothing, "it is skipped", seen)
         if (given === cut && seen !== undefined) {
           seen.isCut = true
           return { fields: cut.fields, by: entry.name }
@@ -293,7 +293,7 @@ export const make = (entries: ReadonlyArray<Entry>, faults: Faults): LifecycleSt
 }
 
 /** The wrapper of a model call in which the `streamPart` methods see the parts, inside of all others; none where there is no such method. */
-export const streamWrapper = (
+export const makeStreamWrapper = (
   lifecycle: () => LifecycleStack | undefined,
   entries: ReadonlyArray<Entry>
 ): ReadonlyArray<Wrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>> => {
@@ -309,17 +309,17 @@ export const streamWrapper = (
         const stack = lifecycle()
         const methods = stack === undefined ? [] : yield* Effect.forEach(seeing, (entry) => stack.methodsOf(entry, info))
         if (stack === undefined || methods.every(({ streamPart }) => streamPart === undefined)) return yield* next(request)
-        const seen: Seen = { late: new Set(), guards: new Set(), isCut: false }
+        const seen: StreamMethodState = { late: new Set(), guards: new Set(), isCut: false }
         let failed: PhaseFailure | undefined
         let lost = false
-        const shown = (given: ReadonlyArray<StreamPart>, parts: ReadonlyArray<StreamPart> = given): ReadonlyArray<StreamPart> => {
-          if (seen.isCut) lost ||= sayAnything(given)
+        const recordLoss = (given: ReadonlyArray<StreamPart>, parts: ReadonlyArray<StreamPart> = given): ReadonlyArray<StreamPart> => {
+          if (seen.isCut) lost ||= hasSubstance(given)
           return parts
         }
         const onPart: OnPart = (given) => {
-          if (seen.isCut) return Effect.succeed(shown(given, cut.fields.parts))
-          return stack.run("streamPart", info, (run, { parts = given }): StreamPartInput => ({ run, parts: Frozen.view(parts) }), seen).pipe(
-            Effect.map(({ fields }) => shown(given, fields.parts)),
+          if (seen.isCut) return Effect.succeed(recordLoss(given, cut.fields.parts))
+          return stack.run("streamPart", info, (run, { parts = given }): StreamPartInput => ({ run, parts: Frozen.makeView(parts) }), seen).pipe(
+            Effect.map(({ fields }) => recordLoss(given, fields.parts)),
             Effect.catch((error) => {
               failed = error
               return Effect.die(error)
@@ -333,7 +333,7 @@ export const streamWrapper = (
 }
 
 /** Places the wrappers of lifecycle middleware in the stack of wrappers; those of a factory are looked up when they are called. */
-export const wrapperOf = <Req, Options, A, Info extends CallOwner>(
+export const makeLifecycleWrapper = <Req, Options, A, Info extends CallOwner>(
   lifecycle: () => LifecycleStack | undefined,
   entry: Entry,
   kind: "wrapModelCall" | "wrapToolCall"
@@ -346,7 +346,7 @@ export const wrapperOf = <Req, Options, A, Info extends CallOwner>(
     onFailure: entry.onFailure,
     singleUse: false,
     wrap: (next, info) => (request) =>
-      Effect.flatMap(lifecycle()?.methodsOf(entry, info) ?? Effect.succeed<Bound>({}), (methods) => {
+      Effect.flatMap(lifecycle()?.methodsOf(entry, info) ?? Effect.succeed<BoundMethods>({}), (methods) => {
         const wrap = methods[kind]
         if (wrap === undefined) return next(request)
         // The typed constructors have checked the shape of a wrapper; of plain code it is checked here.

@@ -86,7 +86,7 @@ export type ModelCallError = AiError.AiError | ExecutionBlocked | MiddlewareFail
 export type ToolCallError = ToolFailed | ExecutionBlocked | MiddlewareFailure | TranslatedFailure
 
 /** `Caught` is invariant: a wrapper that catches nothing is none that catches something. */
-interface Branded<in out Caught, out Fails, out Needs> {
+interface MiddlewareBrand<in out Caught, out Fails, out Needs> {
   readonly [TypeId]: {
     readonly _Caught: (_: Caught) => Caught
     readonly _Fails: () => Fails
@@ -103,7 +103,7 @@ interface AnyBrand<out Fails = unknown, out Needs = unknown> {
   }
 }
 
-interface Of<K extends Kind, Run> {
+interface KindEntry<K extends Kind, Run> {
   readonly kind: K
   readonly name: string
   readonly run: Run
@@ -126,29 +126,29 @@ type LlmWrapper = Wrapper<ModelRequest, ExecuteOptions, ModelResponse, LlmContex
 type ToolWrapper = Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>
 type ModelCallWrapper = Wrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>
 
-type OfLlmRequest = Of<"llm_request", Rewriter<ModelRequest, LlmContext>>
-type OfToolRequest = Of<"tool_request", Rewriter<ToolArguments, ToolCallContext>>
-type OfLlmExecution = Of<"llm_execution", LlmWrapper>
-type OfToolExecution = Of<"tool_execution", ToolWrapper>
-type OfWrapModelCall = Of<"wrap_model_call", ModelCallWrapper>
-type OfWrapToolCall = Of<"wrap_tool_call", ToolWrapper>
-type OfLifecycle = Of<"lifecycle", Lifecycle.Entry>
+type OfLlmRequest = KindEntry<"llm_request", Rewriter<ModelRequest, LlmContext>>
+type OfToolRequest = KindEntry<"tool_request", Rewriter<ToolArguments, ToolCallContext>>
+type OfLlmExecution = KindEntry<"llm_execution", LlmWrapper>
+type OfToolExecution = KindEntry<"tool_execution", ToolWrapper>
+type OfWrapModelCall = KindEntry<"wrap_model_call", ModelCallWrapper>
+type OfWrapToolCall = KindEntry<"wrap_tool_call", ToolWrapper>
+type OfLifecycle = KindEntry<"lifecycle", Lifecycle.Entry>
 
 /** Rewrites the provider's request before each attempt. */
-export type LlmRequest<Needs = never> = OfLlmRequest & Branded<never, never, Needs>
+export type LlmRequest<Needs = never> = OfLlmRequest & MiddlewareBrand<never, never, Needs>
 /** Rewrites the arguments of each tool call, before guardrails and approvals see them. */
-export type ToolRequest<Needs = never> = OfToolRequest & Branded<never, never, Needs>
+export type ToolRequest<Needs = never> = OfToolRequest & MiddlewareBrand<never, never, Needs>
 /** Wraps each attempt to call a provider. */
-export type LlmExecution<Caught = never, Fails = never, Needs = never> = OfLlmExecution & Branded<Caught, Fails, Needs>
+export type LlmExecution<Caught = never, Fails = never, Needs = never> = OfLlmExecution & MiddlewareBrand<Caught, Fails, Needs>
 /** Wraps each execution of a tool. */
-export type ToolExecution<Caught = never, Fails = never, Needs = never> = OfToolExecution & Branded<Caught, Fails, Needs>
+export type ToolExecution<Caught = never, Fails = never, Needs = never> = OfToolExecution & MiddlewareBrand<Caught, Fails, Needs>
 /** Wraps the whole model call, retries and fallbacks included. */
-export type WrapModelCall<Caught = never, Fails = never, Needs = never> = OfWrapModelCall & Branded<Caught, Fails, Needs>
+export type WrapModelCall<Caught = never, Fails = never, Needs = never> = OfWrapModelCall & MiddlewareBrand<Caught, Fails, Needs>
 /** Wraps the whole tool call, {@link ToolExecution} included. */
-export type WrapToolCall<Caught = never, Fails = never, Needs = never> = OfWrapToolCall & Branded<Caught, Fails, Needs>
+export type WrapToolCall<Caught = never, Fails = never, Needs = never> = OfWrapToolCall & MiddlewareBrand<Caught, Fails, Needs>
 
 /** Runs methods at the phases of a run; see {@link Lifecycle}. */
-export type LifecycleMiddleware<Caught = never, Fails = never, Needs = never> = OfLifecycle & Branded<Caught, Fails, Needs>
+export type LifecycleMiddleware<Caught = never, Fails = never, Needs = never> = OfLifecycle & MiddlewareBrand<Caught, Fails, Needs>
 
 type OfAny = OfLlmRequest | OfToolRequest | OfLlmExecution | OfToolExecution | OfWrapModelCall | OfWrapToolCall | OfLifecycle
 
@@ -172,13 +172,13 @@ type FailsOf<M> = M extends AnyBrand<infer Fails, unknown> ? Fails : never
 type CaughtOf<M> = M extends { readonly [TypeId]: { readonly _Caught: (_: never) => infer Caught } } ? Caught : never
 
 /** Failures above one entry, for each member of a union on its own: what one of them lets through comes out. */
-type Above<M, K extends Kind, E> = M extends { readonly kind: K } ? Exclude<E, CaughtOf<M>> | FailsOf<M> : E
+type FailuresAbove<M, K extends Kind, E> = M extends { readonly kind: K } ? Exclude<E, CaughtOf<M>> | FailsOf<M> : E
 
 /** From the innermost (last) entry of a kind to the outermost: each removes what it catches and adds what it fails with. */
-type Fold<List extends ReadonlyArray<Any>, K extends Kind, E> = List extends readonly []
+type FoldedFailures<List extends ReadonlyArray<Any>, K extends Kind, E> = List extends readonly []
   ? E
   : List extends readonly [...infer Rest extends ReadonlyArray<Any>, infer Last]
-  ? number extends List["length"] ? E | FailsOf<Extract<List[number], { readonly kind: K }>> : Fold<Rest, K, Above<Last, K, E>>
+  ? number extends List["length"] ? E | FailsOf<Extract<List[number], { readonly kind: K }>> : FoldedFailures<Rest, K, FailuresAbove<Last, K, E>>
   // A list of unknown length, or one with optional members: nothing of it is known to catch.
   : E | FailsOf<Extract<List[number], { readonly kind: K }>>
 
@@ -186,7 +186,7 @@ type Fold<List extends ReadonlyArray<Any>, K extends Kind, E> = List extends rea
  * Errors that an agent with these entries can fail with in addition to `AgentError`. Tool wrappers add nothing: a failed tool
  * call is an error result for the model.
  */
-export type Errors<List extends ReadonlyArray<Any>> = Fold<List, "wrap_model_call" | "lifecycle", Fold<List, "llm_execution", never>>
+export type Errors<List extends ReadonlyArray<Any>> = FoldedFailures<List, "wrap_model_call" | "lifecycle", FoldedFailures<List, "llm_execution", never>>
 
 /** Nothing to ask of a list that adds at most the failures `E`; what no list can meet otherwise. */
 export type AtMost<E, List extends ReadonlyArray<Any>> = [Errors<List>] extends [E] ? unknown : never
@@ -205,7 +205,7 @@ export interface Registration {
 type ErrorClass = abstract new (...args: never) => unknown
 
 /** Names the failures from below that a wrapper catches besides {@link ModelCallError} or {@link ToolCallError}. */
-interface Catching<Classes extends ReadonlyArray<ErrorClass>> {
+interface CatchOptions<Classes extends ReadonlyArray<ErrorClass>> {
   /** Classes of errors that entries further inwards add; nothing when absent. Only the types read it. */
   readonly catches?: Classes | undefined
 }
@@ -213,7 +213,7 @@ interface Catching<Classes extends ReadonlyArray<ErrorClass>> {
 type CaughtBy<Classes extends ReadonlyArray<ErrorClass>> = InstanceType<Classes[number]>
 
 /** Failures that a wrapper adds: those of every run are always free, and an opaque one is some other wrapper's. */
-type Added<Fails, Free = never> = Exclude<Fails, AgentError | OpaqueFailure | Free>
+type AddedFailures<Fails, Free = never> = Exclude<Fails, AgentError | OpaqueFailure | Free>
 
 /** A wrapper of provider calls; the type parameters are what it catches, fails with and needs. */
 export interface LlmWrap<Caught, Fails, Needs> {
@@ -245,134 +245,134 @@ const make = <M extends Any>(kind: M["kind"], name: string, run: M["run"]): M =>
   ({ [TypeId]: undefined, kind, name, run }) as unknown as M
 
 /** A wrapper without its types: nobody knows what fails below the chain, and what that needs is there. */
-const erased = <Req, Shown extends Req, Options, A, Info, E, Fails, Needs>(
+const eraseTypes = <Req, Shown extends Req, Options, A, Info, E, Fails, Needs>(
   wrap: (next: Next<Req, Options, A, E, never>, context: Info) => (request: Shown) => Effect.Effect<A, Fails, Needs>
 ): Wrapper<Req, Options, A, Info>["wrap"] => wrap as Wrapper<Req, Options, A, Info>["wrap"]
 
 /** A request that says its protocol. */
-const typed = (request: ModelRequest, { apiMode }: LlmContext): TypedRequest =>
+const labelProtocol = (request: ModelRequest, { apiMode }: LlmContext): TypedRequest =>
   // The provider prepared it for this protocol; middleware that rewrites it keeps to that.
-  Frozen.labelled(request, "apiMode", apiMode) as TypedRequest
+  Frozen.makeLabelledView(request, "apiMode", apiMode) as TypedRequest
 
-const base = <K extends Kind>(kind: K, { name, onFailure }: Registration) => ({
+const toBaseFields = <K extends Kind>(kind: K, { name, onFailure }: Registration) => ({
   kind,
   name,
   onFailure: onFailure ?? "open"
 } as const)
 
 /** Services as a wrapper of those who know nothing else. */
-const serving = <Req, Options, A, Info>(services: Services<Info>): Wrapper<Req, Options, A, Info>["wrap"] => (next, info) => (request) =>
+const wrapWithServices = <Req, Options, A, Info>(services: Services<Info>): Wrapper<Req, Options, A, Info>["wrap"] => (next, info) => (request) =>
   // Services that the call asks for are still there.
   Effect.updateContext(next(request) as Effect.Effect<A, unknown>, (given: Context.Context<never>) => services(given, info))
 
-/** A {@link LlmRequest}: answers `Middleware.unchanged` or `Middleware.rewritten(request, trace)`. */
+/** A {@link LlmRequest}: answers `Middleware.unchanged` or `Middleware.replacePayload(request, trace)`. */
 export const llmRequest = <Needs = never>(
   options: Registration & {
     readonly rewrite: (request: TypedRequest, context: LlmContext) => Effect.Effect<Answer<ModelRequest>, unknown, Needs>
   }
 ): LlmRequest<NoInfer<Needs>> =>
   make("llm_request", options.name, {
-    ...base("llm_request", options),
-    rewrite: (request, context) => options.rewrite(typed(request, context), context)
+    ...toBaseFields("llm_request", options),
+    rewrite: (request, context) => options.rewrite(labelProtocol(request, context), context)
   })
 
-/** A {@link ToolRequest}: answers `Middleware.unchanged` or `Middleware.rewritten(args, trace)`. */
+/** A {@link ToolRequest}: answers `Middleware.unchanged` or `Middleware.replacePayload(args, trace)`. */
 export const toolRequest = <Needs = never>(
   options: Registration & {
     readonly rewrite: (args: ToolArguments, context: ToolCallContext) => Effect.Effect<Answer<ToolArguments>, unknown, Needs>
   }
 ): ToolRequest<NoInfer<Needs>> =>
-  make("tool_request", options.name, { ...base("tool_request", options), rewrite: options.rewrite })
+  make("tool_request", options.name, { ...toBaseFields("tool_request", options), rewrite: options.rewrite })
 
 /** A {@link LlmExecution}. */
 export const llmExecution = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
-  options: Registration & Catching<Classes> & { readonly wrap: LlmWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
-): LlmExecution<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> =>
+  options: Registration & CatchOptions<Classes> & { readonly wrap: LlmWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
+): LlmExecution<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails>>, NoInfer<Needs>> =>
   make("llm_execution", options.name, {
-    ...base("llm_execution", options),
+    ...toBaseFields("llm_execution", options),
     singleUse: true,
     wrap: (next, context) => {
-      const wrapped = erased(options.wrap)(next, context)
-      return (request) => wrapped(typed(request, context))
+      const wrapped = eraseTypes(options.wrap)(next, context)
+      return (request) => wrapped(labelProtocol(request, context))
     }
   })
 
 /** A {@link ToolExecution}. */
 export const toolExecution = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
-  options: Registration & Catching<Classes> & { readonly wrap: ToolWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
-): ToolExecution<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails, ToolCallError>>, NoInfer<Needs>> =>
-  make("tool_execution", options.name, { ...base("tool_execution", options), singleUse: true, wrap: erased(options.wrap) })
+  options: Registration & CatchOptions<Classes> & { readonly wrap: ToolWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
+): ToolExecution<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails, ToolCallError>>, NoInfer<Needs>> =>
+  make("tool_execution", options.name, { ...toBaseFields("tool_execution", options), singleUse: true, wrap: eraseTypes(options.wrap) })
 
 /**
  * A {@link LlmExecution} of a function that declares nothing: it fails with what is always part of `AgentError`, and may
  * give nothing.
  */
 export const llmExecutionUndeclared = (options: Registration & Pick<LlmWrapper, "wrap">): LlmExecution =>
-  make("llm_execution", options.name, { ...base("llm_execution", options), singleUse: true, wrap: options.wrap })
+  make("llm_execution", options.name, { ...toBaseFields("llm_execution", options), singleUse: true, wrap: options.wrap })
 
 /** A {@link ToolExecution} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
 export const toolExecutionUndeclared = (options: Registration & Pick<ToolWrapper, "wrap">): ToolExecution =>
-  make("tool_execution", options.name, { ...base("tool_execution", options), singleUse: true, wrap: options.wrap })
+  make("tool_execution", options.name, { ...toBaseFields("tool_execution", options), singleUse: true, wrap: options.wrap })
 
 /**
  * A {@link LlmExecution} that gives services to provider calls, such as a span. It is outside of all wrappers and has no part in what
  * becomes of a call; when it dies the call goes on without it.
  */
 export const llmServices = ({ name, services }: { readonly name: string; readonly services: Services<LlmContext> }): LlmExecution =>
-  make("llm_execution", name, { ...base("llm_execution", { name }), singleUse: true, wrap: serving(services), services })
+  make("llm_execution", name, { ...toBaseFields("llm_execution", { name }), singleUse: true, wrap: wrapWithServices(services), services })
 
 /** As {@link llmServices}, for tool calls. */
 export const toolServices = ({ name, services }: { readonly name: string; readonly services: Services<ToolCallContext> }): ToolExecution =>
-  make("tool_execution", name, { ...base("tool_execution", { name }), singleUse: true, wrap: serving(services), services })
+  make("tool_execution", name, { ...toBaseFields("tool_execution", { name }), singleUse: true, wrap: wrapWithServices(services), services })
 
 /** A {@link WrapModelCall}. */
 export const wrapModelCall = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
-  options: Registration & Catching<Classes> & { readonly wrap: ModelCallWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
-): WrapModelCall<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> =>
-  make("wrap_model_call", options.name, { ...base("wrap_model_call", options), singleUse: false, wrap: erased(options.wrap) })
+  options: Registration & CatchOptions<Classes> & { readonly wrap: ModelCallWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
+): WrapModelCall<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails>>, NoInfer<Needs>> =>
+  make("wrap_model_call", options.name, { ...toBaseFields("wrap_model_call", options), singleUse: false, wrap: eraseTypes(options.wrap) })
 
 /** A {@link WrapToolCall}. */
 export const wrapToolCall = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
-  options: Registration & Catching<Classes> & { readonly wrap: ToolWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
-): WrapToolCall<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails, ToolCallError>>, NoInfer<Needs>> =>
-  make("wrap_tool_call", options.name, { ...base("wrap_tool_call", options), singleUse: false, wrap: erased(options.wrap) })
+  options: Registration & CatchOptions<Classes> & { readonly wrap: ToolWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
+): WrapToolCall<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails, ToolCallError>>, NoInfer<Needs>> =>
+  make("wrap_tool_call", options.name, { ...toBaseFields("wrap_tool_call", options), singleUse: false, wrap: eraseTypes(options.wrap) })
 
 /** A {@link WrapModelCall} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
 export const wrapModelCallUndeclared = (options: Registration & Pick<ModelCallWrapper, "wrap">): WrapModelCall =>
-  make("wrap_model_call", options.name, { ...base("wrap_model_call", options), singleUse: false, wrap: options.wrap })
+  make("wrap_model_call", options.name, { ...toBaseFields("wrap_model_call", options), singleUse: false, wrap: options.wrap })
 
 /** A {@link WrapToolCall} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
 export const wrapToolCallUndeclared = (options: Registration & Pick<ToolWrapper, "wrap">): WrapToolCall =>
-  make("wrap_tool_call", options.name, { ...base("wrap_tool_call", options), singleUse: false, wrap: options.wrap })
+  make("wrap_tool_call", options.name, { ...toBaseFields("wrap_tool_call", options), singleUse: false, wrap: options.wrap })
 
 /** Name of an object whose class names it, where it has no name of its own. */
-const nameOf = (given: object, name: string | undefined): string => name ?? given.constructor.name
+const getEntryName = (given: object, name: string | undefined): string => name ?? given.constructor.name
 
 /**
  * Lifecycle middleware of a record or of an object of a class; its methods are shared by all runs. Throws a `ConfigError` where a
  * method is in both spellings.
  */
 export const lifecycle = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
-  methods: Partial<Registration> & Catching<Classes> &
+  methods: Partial<Registration> & CatchOptions<Classes> &
     Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>
-): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> => {
-  const name = nameOf(methods, methods.name)
+): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails>>, NoInfer<Needs>> => {
+  const name = getEntryName(methods, methods.name)
   const shared = Lifecycle.bind(name, methods)
-  return make("lifecycle", name, { ...base("lifecycle", { name, onFailure: methods.onFailure }), state: methods.state, shared, make: () => Effect.succeed(shared) })
+  return make("lifecycle", name, { ...toBaseFields("lifecycle", { name, onFailure: methods.onFailure }), state: methods.state, shared, make: () => Effect.succeed(shared) })
 }
 
 /** Lifecycle middleware whose methods `make` gives anew for each run, so that what they remember belongs to that run. */
 export const lifecyclePerRun = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
-  { make: factory, ...options }: Registration & Catching<Classes> & {
+  { make: factory, ...options }: Registration & CatchOptions<Classes> & {
     readonly make: (
       run: Lifecycle.RunFacts
     ) =>
       | Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>
       | Effect.Effect<Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>, unknown, Needs>
   }
-): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> =>
+): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<AddedFailures<Fails>>, NoInfer<Needs>> =>
   make("lifecycle", options.name, {
-    ...base("lifecycle", options),
+    ...toBaseFields("lifecycle", options),
     state: options.state,
     shared: undefined,
     make: (run) => {
@@ -391,4 +391,4 @@ export type {
 export { make as stateKey, type StateKey } from "./StateKey.ts"
 export { deny, noChanges, skip, withModifications } from "./Lifecycle.ts"
 export { hold } from "../domain/Model.ts"
-export { rewritten, unchanged } from "./Pipeline.ts"
+export { replacePayload, unchanged } from "./Pipeline.ts"

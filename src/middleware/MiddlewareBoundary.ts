@@ -63,14 +63,14 @@ export interface Services<Info> {
 }
 
 /** An entry that gives services alone. */
-export interface Surrounding<Info> {
+export interface SurroundingServices<Info> {
   readonly kind: Kind
   readonly name: string
   readonly services: Services<Info>
 }
 
 /** A wrapper's call of `next`, as what lies below it may speak to it. */
-export interface Calling {
+export interface NextInvocation {
   /** The wrapper failed in the middle of the stream: reported, or the stream ends where it is registered as closed. */
   readonly fault: (error: unknown, consequence: string) => Effect.Effect<void>
   /** Sets what runs when the result of this call turns out to be that of the wrapper. */
@@ -81,12 +81,12 @@ export interface Calling {
 export const Streaming = Context.Reference<object | undefined>("hermes-effect/middleware/Streaming", { defaultValue: () => undefined })
 
 /** Calls what lies below a frame. `options` are the wrapper's own, to be joined with those from above. */
-interface Below<Req, Options, A> {
-  (request: Req, options: Options | undefined, calling: Calling): Effect.Effect<A, unknown, unknown>
+interface CallBelow<Req, Options, A> {
+  (request: Req, options: Options | undefined, calling: NextInvocation): Effect.Effect<A, unknown, unknown>
 }
 
 /** A call that no wrapper makes. */
-const unwrapped: Calling = { fault: () => Effect.void, whenStanding: () => {} }
+const unwrapped: NextInvocation = { fault: () => Effect.void, whenStanding: () => {} }
 
 /** `next` was called a second time, or after its wrapper had returned. */
 class NextMisused extends Error {
@@ -94,7 +94,7 @@ class NextMisused extends Error {
 }
 
 /** The refusal of another call of `next`: of one of a single use, or while the last one runs. */
-export const refusal = (kind: Kind, name: string): Error =>
+export const makeRefusal = (kind: Kind, name: string): Error =>
   new NextMisused(
     kind === "llm_execution" || kind === "tool_execution"
       ? `${kind} middleware "${name}" called next() more than once: downstream execution is single-use. ` +
@@ -117,10 +117,10 @@ class AttachedDefect extends Context.Service<AttachedDefect, unknown>()(
 class Downstream extends Context.Service<Downstream, Cause.Cause<unknown>>()("hermes-effect/middleware/Downstream") {}
 
 /** The failure that a translation stands for: what failed at the bottom; undefined for a cause that translates nothing. */
-export const downstreamOf = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> | undefined => {
+export const findDownstreamFailure = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> | undefined => {
   for (const reason of cause.reasons) {
     const below = Option.getOrUndefined(Context.getOption(Cause.reasonAnnotations(reason), Downstream))
-    if (below !== undefined) return downstreamOf(below) ?? below
+    if (below !== undefined) return findDownstreamFailure(below) ?? below
   }
   return undefined
 }
@@ -137,7 +137,7 @@ const isVeto = (cause: Cause.Cause<unknown>): boolean =>
 const isNothing = (value: unknown): value is undefined | null => value === undefined || value === null
 
 /** True when a cause says nothing that the one from below had not said: the wrapper only let it through. */
-const passedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unknown> | undefined): boolean => {
+const isPassedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unknown> | undefined): boolean => {
   if (below === undefined || Exit.isSuccess(below)) return false
   return cause.reasons.every((reason) =>
     below.cause.reasons.some((other) =>
@@ -148,7 +148,7 @@ const passedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unkno
 }
 
 /** Parts of a chain that all its wrappers share. */
-interface Surroundings {
+interface ChainContext {
   readonly faults: Faults
   /** Milliseconds that each wrapper may take by itself; asked for when one has to be waited for. */
   readonly deadline: () => number
@@ -158,8 +158,8 @@ interface Surroundings {
 class Frame<Req, Options, A, Info> {
   readonly #wrapper: Wrapper<Req, Options, A, Info>
   readonly #request: Req
-  readonly #below: Below<Req, Options, A>
-  readonly #surroundings: Surroundings
+  readonly #below: CallBelow<Req, Options, A>
+  readonly #surroundings: ChainContext
   readonly #seen: Req
   #time: IsolatedCall.OwnTime | undefined
   #calls = 0
@@ -172,17 +172,17 @@ class Frame<Req, Options, A, Info> {
   /** The newest value from below, as the wrapper was shown it. */
   #shown: A | undefined
   #release: Effect.Effect<void, unknown, unknown> | undefined
-  #calling: Calling | undefined
+  #calling: NextInvocation | undefined
   /** The newest call of `next` that has no options, and its request. */
   #plainCall: Effect.Effect<A, unknown, unknown> | undefined
   #asked: Req | undefined
 
-  constructor(wrapper: Wrapper<Req, Options, A, Info>, request: Req, below: Below<Req, Options, A>, surroundings: Surroundings) {
+  constructor(wrapper: Wrapper<Req, Options, A, Info>, request: Req, below: CallBelow<Req, Options, A>, surroundings: ChainContext) {
     this.#wrapper = wrapper
     this.#request = request
     this.#below = below
     this.#surroundings = surroundings
-    this.#seen = Frozen.view(request)
+    this.#seen = Frozen.makeView(request)
   }
 
   /** Asks the wrapper for its effect, and runs that in a fiber of its own; reads what it comes to. */
@@ -193,9 +193,9 @@ class Frame<Req, Options, A, Info> {
       this.#revoked = true
       return restore(this.#below(this.#requested(this.#asked), undefined, unwrapped))
     }
-    return IsolatedCall.forked(
+    return IsolatedCall.forkIsolated(
       Effect.suspend(() => wrapped),
-      (fiber) => this.#read(IsolatedCall.settled(fiber, this.#own(), restore, true), restore)
+      (fiber) => this.#read(IsolatedCall.awaitExit(fiber, this.#own(), restore, true), restore)
     )
   }
 
@@ -208,7 +208,7 @@ class Frame<Req, Options, A, Info> {
   }
 
   #own(): IsolatedCall.OwnTime {
-    return this.#time ??= IsolatedCall.ownTime(this.#surroundings.deadline)
+    return this.#time ??= IsolatedCall.makeOwnTime(this.#surroundings.deadline)
   }
 
   #requested(given: Req | undefined): Req {
@@ -228,10 +228,10 @@ class Frame<Req, Options, A, Info> {
     const { kind, name, singleUse } = this.#wrapper
     if (this.#revoked) return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
     // From within its own stream nothing would ever be over.
-    if (this.#running && caller.getRef(Streaming) === this.#calling) return Effect.die(refusal(kind, name))
+    if (this.#running && caller.getRef(Streaming) === this.#calling) return Effect.die(makeRefusal(kind, name))
     // Refused when the call that runs is over: a failure beside it would cut that one off.
     if (this.#running) return Deferred.await(this.#refused ??= Deferred.makeUnsafe())
-    if (this.#calls > 0 && singleUse) return Effect.die(refusal(kind, name))
+    if (this.#calls > 0 && singleUse) return Effect.die(makeRefusal(kind, name))
     this.#calls++
     this.#running = true
     this.#last = undefined
@@ -239,14 +239,14 @@ class Frame<Req, Options, A, Info> {
     this.#own().pause()
     this.#calling = { fault: this.#fault, whenStanding: this.#whenStanding }
     const called = this.#below(this.#requested(given), options, this.#calling)
-    return Effect.map(Effect.onExit(called, this.#ended), (value) => (this.#shown = Frozen.view(value)))
+    return Effect.map(Effect.onExit(called, this.#ended), (value) => (this.#shown = Frozen.makeView(value)))
   }
 
-  readonly #whenStanding: Calling["whenStanding"] = (release) => {
+  readonly #whenStanding: NextInvocation["whenStanding"] = (release) => {
     this.#release = release
   }
 
-  readonly #fault: Calling["fault"] = (error, consequence) =>
+  readonly #fault: NextInvocation["fault"] = (error, consequence) =>
     this.#wrapper.onFailure === "closed"
       ? Effect.die(new StreamVeto(this.#wrapper.name, { cause: error }))
       : this.#report(error, consequence)
@@ -254,7 +254,7 @@ class Frame<Req, Options, A, Info> {
   readonly #ended = (exit: Exit.Exit<A, unknown>): Effect.Effect<void> => {
     this.#own().resume()
     this.#running = false
-    if (this.#refused !== undefined) Deferred.doneUnsafe(this.#refused, Effect.die(refusal(this.#wrapper.kind, this.#wrapper.name)))
+    if (this.#refused !== undefined) Deferred.doneUnsafe(this.#refused, Effect.die(makeRefusal(this.#wrapper.kind, this.#wrapper.name)))
     this.#refused = undefined
     // A call that the wrapper itself cut off (a timeout, a race) gave neither a value nor a failure.
     if (Exit.hasInterrupts(exit)) this.#cut = exit
@@ -330,17 +330,17 @@ class Frame<Req, Options, A, Info> {
     const misuse = cause.reasons.find((reason) => Cause.isDieReason(reason) && reason.defect instanceof NextMisused)
     if (misuse !== undefined && Cause.isDieReason(misuse)) {
       const others = Cause.fromReasons(cause.reasons.filter((reason) => reason !== misuse))
-      if (!Cause.hasFails(others) || passedThrough(others, last)) return this.#failed(misuse.defect)
+      if (!Cause.hasFails(others) || isPassedThrough(others, last)) return this.#failed(misuse.defect)
     }
     if (Cause.hasFails(cause)) {
-      return last === undefined || Exit.isSuccess(last) || passedThrough(cause, last) || isVeto(cause)
+      return last === undefined || Exit.isSuccess(last) || isPassedThrough(cause, last) || isVeto(cause)
         ? Effect.failCause(cause)
         : Effect.failCause(Cause.annotate(cause, Context.make(Downstream, last.cause)))
     }
     if (Cause.hasInterrupts(cause)) {
-      return passedThrough(cause, this.#cut) ? Effect.failCause(cause) : this.#failed(new Interruption.SelfInterrupted("it"))
+      return isPassedThrough(cause, this.#cut) ? Effect.failCause(cause) : this.#failed(new Interruption.SelfInterrupted("it"))
     }
-    if (passedThrough(cause, last)) {
+    if (isPassedThrough(cause, last)) {
       const veto = cause.reasons.find((reason) => Cause.isDieReason(reason) && reason.defect instanceof StreamVeto)
       return veto !== undefined && Cause.isDieReason(veto) && veto.defect instanceof StreamVeto &&
           veto.defect.message === this.#wrapper.name
@@ -356,7 +356,7 @@ export const evaluate = <Req, Options, A, Info>(
   wrapper: Wrapper<Req, Options, A, Info>,
   context: Info,
   request: Req,
-  below: Below<Req, Options, A>,
-  surroundings: Surroundings
+  below: CallBelow<Req, Options, A>,
+  surroundings: ChainContext
 ): Effect.Effect<A, unknown, unknown> =>
   Effect.uninterruptibleMask((restore) => new Frame(wrapper, request, below, surroundings).run(context, restore))

@@ -72,11 +72,11 @@ export interface Problem {
 }
 
 /** `head_lines` as `headLines`. */
-export const camel = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+export const toCamelCase = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-const inCamelCase = (given: unknown): unknown =>
+const camelizeKeys = (given: unknown): unknown =>
   Predicate.isObject(given) && !Array.isArray(given)
-    ? Object.fromEntries(Object.entries(given).map(([key, value]) => [camel(key), value]))
+    ? Object.fromEntries(Object.entries(given).map(([key, value]) => [toCamelCase(key), value]))
     : given
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -84,7 +84,7 @@ const format = SchemaIssue.makeFormatterStandardSchemaV1()
 /** Decodes parameters of either spelling; nothing stands for no parameters. */
 export const decode = <A>(schema: Schema.Decoder<A>, given: unknown): Result.Result<A, Problem> =>
   Result.mapError(
-    Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "first" })(inCamelCase(given ?? {})),
+    Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "first" })(camelizeKeys(given ?? {})),
     ({ issue }) => {
       const [first] = format(issue).issues
       return { path: (first?.path ?? []).map(String), message: (first?.message ?? "wrong value").replaceAll(/\s+/g, " ").replaceAll(" | undefined", "") }
@@ -94,7 +94,7 @@ export const decode = <A>(schema: Schema.Decoder<A>, given: unknown): Result.Res
 const isDefinition = (value: unknown): value is MiddlewareDefinition<unknown> => Predicate.hasProperty(value, TypeId)
 
 const hasMethods = (value: object): boolean =>
-  Lifecycle.methodNames.some((name) => [name, Lifecycle.snake(name)].some((key) => Predicate.isFunction(Reflect.get(value, key))))
+  Lifecycle.methodNames.some((name) => [name, Lifecycle.toSnakeCase(name)].some((key) => Predicate.isFunction(Reflect.get(value, key))))
 
 type Constructor = new(params: unknown) => object
 
@@ -108,13 +108,13 @@ export const isClass = (value: unknown): value is Constructor => {
 const nothing = "it is neither middleware (Middleware.lifecycle, …), nor an object with methods such as before_model,"
   + " nor a function or class that makes one"
 
-const problem = (message: string): Problem => ({ path: [], message })
+const toProblem = (message: string): Problem => ({ path: [], message })
 
 /** Middleware, or an object with lifecycle methods. */
-const finished = (value: unknown, name: string): Result.Result<Middleware.Contained, Problem> => {
+const toMiddleware = (value: unknown, name: string): Result.Result<Middleware.Contained, Problem> => {
   // The types of what a file brings are known to nobody: its failures are those of a run, and it has the services of none.
   if (Middleware.isMiddleware(value)) return Result.succeed(value as Middleware.Contained)
-  if (!Predicate.isObject(value) || Array.isArray(value) || !hasMethods(value)) return Result.fail(problem(nothing))
+  if (!Predicate.isObject(value) || Array.isArray(value) || !hasMethods(value)) return Result.fail(toProblem(nothing))
   const own: unknown = Reflect.get(value, "name")
   const onFailure: unknown = Reflect.get(value, "onFailure")
   const state: unknown = Reflect.get(value, "state")
@@ -131,7 +131,7 @@ const finished = (value: unknown, name: string): Result.Result<Middleware.Contai
         make: () => Effect.succeed(shared)
       })
     },
-    catch: (error) => problem(Faults.describe(error))
+    catch: (error) => toProblem(Faults.describeError(error))
   })
 }
 
@@ -139,12 +139,12 @@ const finished = (value: unknown, name: string): Result.Result<Middleware.Contai
 const deadline = Duration.seconds(30)
 
 /** Calls the code of a module; a throw is its problem, as is taking too long. */
-const called = (run: () => unknown): Effect.Effect<unknown, Problem> => {
-  const contained = IsolatedCall.contained(PlainReturn.call(run), { what: "it", deadline }).pipe(
+const callModule = (run: () => unknown): Effect.Effect<unknown, Problem> => {
+  const contained = IsolatedCall.contain(PlainReturn.call(run), { what: "it", deadline }).pipe(
     Effect.catchCause((cause) => {
       if (Cause.hasInterrupts(cause)) return Effect.interrupt
       const error = Cause.squash(cause)
-      return Effect.fail(problem(`it failed: ${Faults.describe(error instanceof PlainReturn.Thrown ? error.error : error)}`))
+      return Effect.fail(toProblem(`it failed: ${Faults.describeError(error instanceof PlainReturn.Thrown ? error.error : error)}`))
     })
   )
   // Code that a file names has the services of nobody.
@@ -156,7 +156,7 @@ export const fromExport = (exported: unknown, name: string, params: Params | und
   Effect.gen(function*() {
     if (isDefinition(exported)) {
       const decoded = yield* Effect.fromResult(decode(exported.params, params))
-      return yield* Effect.fromResult(finished(yield* called(() => exported.make(decoded)), exported.name))
+      return yield* Effect.fromResult(toMiddleware(yield* callModule(() => exported.make(decoded)), exported.name))
     }
     if (isClass(exported)) {
       const schema: unknown = Reflect.get(exported, "params")
@@ -164,13 +164,13 @@ export const fromExport = (exported: unknown, name: string, params: Params | und
         // A Schema whose decoding needs services cannot be told apart, and dies.
         ? yield* Effect.fromResult(decode(schema as Schema.Decoder<unknown>, params))
         : params ?? {}
-      return yield* Effect.fromResult(finished(yield* called(() => new exported(given)), name))
+      return yield* Effect.fromResult(toMiddleware(yield* callModule(() => new exported(given)), name))
     }
     if (Predicate.isFunction(exported)) {
-      return yield* Effect.fromResult(finished(yield* called(() => exported(params ?? {})), name))
+      return yield* Effect.fromResult(toMiddleware(yield* callModule(() => exported(params ?? {})), name))
     }
-    const made = yield* Effect.fromResult(finished(exported, name))
+    const made = yield* Effect.fromResult(toMiddleware(exported, name))
     return params === undefined || Object.keys(params).length === 0
       ? made
-      : yield* Effect.fail(problem("it takes no params: remove them, or export a function that gets them"))
+      : yield* Effect.fail(toProblem("it takes no params: remove them, or export a function that gets them"))
   })

@@ -20,32 +20,32 @@ import type { Kind, OnFailure, TraceEntry } from "./Kind.ts"
 const deadline = Duration.seconds(30)
 
 /** Leaves the payload as it is. */
-interface Unchanged {
+interface UnchangedPayload {
   readonly _tag: "Unchanged"
 }
 
 /** Replaces the payload, whole. */
-interface Rewritten<Payload> {
+interface RewrittenPayload<Payload> {
   readonly _tag: "Rewritten"
   readonly payload: Payload
   readonly trace: TraceEntry
 }
 
 /** Answer of request middleware. */
-export type Answer<Payload> = Unchanged | Rewritten<Payload>
+export type Answer<Payload> = UnchangedPayload | RewrittenPayload<Payload>
 
-/** See {@link Unchanged}. */
-export const unchanged: Unchanged = { _tag: "Unchanged" }
+/** See {@link UnchangedPayload}. */
+export const unchanged: UnchangedPayload = { _tag: "Unchanged" }
 
-/** See {@link Rewritten}; without a trace it is `{ source: "plugin" }`. */
-export const rewritten = <Payload>(payload: Payload, trace: TraceEntry = {}): Rewritten<Payload> => ({
+/** See {@link RewrittenPayload}; without a trace it is `{ source: "plugin" }`. */
+export const replacePayload = <Payload>(payload: Payload, trace: TraceEntry = {}): RewrittenPayload<Payload> => ({
   _tag: "Rewritten",
   payload,
-  trace: traceEntry(trace)
+  trace: toTraceEntry(trace)
 })
 
 /** The non-empty strings among `source`, `reason` and `name`. */
-export const traceEntry = (given: object): TraceEntry => {
+export const toTraceEntry = (given: object): TraceEntry => {
   const entry: Record<string, string> = {}
   for (const key of ["source", "reason", "name"]) {
     const value: unknown = Reflect.get(given, key)
@@ -80,9 +80,9 @@ export const run = Effect.fnUntraced(function*<Payload, Context>(
   let payload = original
   let trace = noTrace
   for (const { kind, name, onFailure, rewrite } of rewriters) {
-    const rewriting = Effect.suspend(() => rewrite(Frozen.view(payload), Frozen.view(contextOf(trace))))
-    const answer = yield* IsolatedCall.contained(Effect.map(rewriting, Frozen.accept), { what: "it", deadline }).pipe(
-      Effect.catchCause((cause): Effect.Effect<Unchanged, MiddlewareFailure | ExecutionBlocked> => {
+    const rewriting = Effect.suspend(() => rewrite(Frozen.makeView(payload), Frozen.makeView(contextOf(trace))))
+    const answer = yield* IsolatedCall.contain(Effect.map(rewriting, Frozen.accept), { what: "it", deadline }).pipe(
+      Effect.catchCause((cause): Effect.Effect<UnchangedPayload, MiddlewareFailure | ExecutionBlocked> => {
         if (Cause.hasInterrupts(cause)) return Effect.failCause(Cause.fromReasons(cause.reasons.filter(Cause.isInterruptReason)))
         const error = Cause.squash(cause)
         if (error instanceof ExecutionBlocked) return Effect.fail(error)

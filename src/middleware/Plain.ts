@@ -41,7 +41,7 @@ const versions = {
   middleware_schema_version: middlewareSchemaVersion
 }
 
-const llmFields = (context: LlmContext): Record<string, unknown> => ({
+const toLlmFields = (context: LlmContext): Record<string, unknown> => ({
   ...versions,
   session_id: context.sessionId,
   task_id: context.taskId,
@@ -56,7 +56,7 @@ const llmFields = (context: LlmContext): Record<string, unknown> => ({
   retry_count: context.retryCount
 })
 
-const toolFields = (context: ToolCallContext): Record<string, unknown> => ({
+const toToolFields = (context: ToolCallContext): Record<string, unknown> => ({
   ...versions,
   session_id: context.sessionId,
   task_id: context.taskId,
@@ -66,14 +66,14 @@ const toolFields = (context: ToolCallContext): Record<string, unknown> => ({
   tool_call_id: context.toolCallId
 })
 
-const once = <A>(make: () => A): () => A => {
+const memoize = <A>(make: () => A): () => A => {
   let made: { readonly value: A } | undefined
   return () => (made ??= { value: make() }).value
 }
 
 /** The object of a call: its fields, and the payloads, each of which is copied when it is first read. */
-const envelope = (fields: Record<string, unknown>, payloads: Readonly<Record<string, () => unknown>>): Envelope => {
-  for (const [name, get] of Object.entries(payloads)) Object.defineProperty(fields, name, { get: once(get), enumerable: true })
+const makeEnvelope = (fields: Record<string, unknown>, payloads: Readonly<Record<string, () => unknown>>): Envelope => {
+  for (const [name, get] of Object.entries(payloads)) Object.defineProperty(fields, name, { get: memoize(get), enumerable: true })
   return Object.freeze(fields)
 }
 
@@ -81,19 +81,19 @@ const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =
   Predicate.isObject(value) && !Array.isArray(value)
 
 /** The replacement under `key`, copied so that the plugin cannot change it later; a wrong shape is an error. */
-const accept = (value: unknown, key: "request" | "args"): Pipeline.Answer<Readonly<Record<string, unknown>>> => {
+const readReplacement = (value: unknown, key: "request" | "args"): Pipeline.Answer<Readonly<Record<string, unknown>>> => {
   if (value === undefined || value === null) return Pipeline.unchanged
   const replacement: unknown = isMapping(value) && Object.hasOwn(value, key) ? value[key] : undefined
   if (!isMapping(value) || !isMapping(replacement)) {
     throw new TypeError(`it must return nothing or { ${key}: {…} }, got ${Json.toText(value).slice(0, 80)}`)
   }
-  return Pipeline.rewritten(Frozen.accept(replacement), Pipeline.traceEntry(value))
+  return Pipeline.replacePayload(Frozen.accept(replacement), Pipeline.toTraceEntry(value))
 }
 
 const rewriteWith = (callback: Callback, key: "request" | "args", call: Envelope) =>
   PlainReturn.call(() => callback(call)).pipe(
     Effect.catch(({ error }) => Effect.die(error)),
-    Effect.map((value) => accept(value, key))
+    Effect.map((value) => readReplacement(value, key))
   )
 
 /** An `llm_request` function. */
@@ -101,7 +101,7 @@ export const llmRequest = (options: Middleware.Registration, callback: Callback)
   Middleware.llmRequest({
     ...options,
     rewrite: (request, context) =>
-      rewriteWith(callback, "request", envelope(llmFields(context), {
+      rewriteWith(callback, "request", makeEnvelope(toLlmFields(context), {
         original_request: () => Frozen.copy(context.originalRequest),
         middleware_trace: () => Frozen.copy(context.trace),
         request: () => Frozen.copy(request)
@@ -113,7 +113,7 @@ export const toolRequest = (options: Middleware.Registration, callback: Callback
   Middleware.toolRequest({
     ...options,
     rewrite: (args, context) =>
-      rewriteWith(callback, "args", envelope(toolFields(context), {
+      rewriteWith(callback, "args", makeEnvelope(toToolFields(context), {
         original_args: () => Frozen.copy(context.originalArgs),
         middleware_trace: () => Frozen.copy(context.trace),
         args: () => Frozen.copy(args)
@@ -121,7 +121,7 @@ export const toolRequest = (options: Middleware.Registration, callback: Callback
   })
 
 /** The request or arguments that a plugin passed on: its own copy means the current one. */
-const passedOn = <Req extends Readonly<Record<string, unknown>>>(shown: () => Req) => (payload: unknown): Req | undefined => {
+const readPassedPayload = <Req extends Readonly<Record<string, unknown>>>(shown: () => Req) => (payload: unknown): Req | undefined => {
   if (payload === undefined || payload === null || payload === shown()) return undefined
   if (!isMapping(payload)) throw new TypeError(`next_call() takes an object, got ${Json.toText(payload).slice(0, 80)}`)
   // A mapping of unknown values is what both payload types are.
@@ -136,14 +136,14 @@ export const llmExecution = (options: Middleware.Registration, callback: Callbac
   Middleware.llmExecutionUndeclared({
     ...options,
     wrap: (next, context) => (request) => {
-      const shown = once((): ModelRequest => Frozen.copy(request))
+      const shown = memoize((): ModelRequest => Frozen.copy(request))
       const bodies = new Map<unknown, ModelResponse>()
       return PlainExecution.run<ModelRequest, ExecuteOptions, ModelResponse>({
         kind: "llm_execution",
         name: options.name,
         next,
-        request: passedOn(shown),
-        options: PlainParts.options,
+        request: readPassedPayload(shown),
+        options: PlainParts.readOptions,
         show: (response) => {
           const body = Frozen.copy(response.raw)
           bodies.set(body, response)
@@ -155,7 +155,7 @@ export const llmExecution = (options: Middleware.Registration, callback: Callbac
           return known === undefined ? context.decode(value) : Effect.succeed(known)
         },
         invoke: (nextCall) =>
-          callback(envelope({ ...llmFields(context), next_call: nextCall }, {
+          callback(makeEnvelope({ ...toLlmFields(context), next_call: nextCall }, {
             original_request: () => Frozen.copy(context.originalRequest),
             middleware_trace: () => Frozen.copy(context.trace),
             request: shown
@@ -165,19 +165,19 @@ export const llmExecution = (options: Middleware.Registration, callback: Callbac
   })
 
 /** The wrapper of a plain function around a tool call. */
-const toolWrap = (
+const makeToolWrap = (
   kind: "tool_execution" | "wrap_tool_call",
   name: string,
   callback: Callback
 ): Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>["wrap"] =>
 (next, context) => (args) => {
-  const shown = once((): ToolArguments => Frozen.copy(args))
+  const shown = memoize((): ToolArguments => Frozen.copy(args))
   const below = new Map<unknown, ToolOutput>()
   return PlainExecution.run<ToolArguments, undefined, ToolOutput>({
     kind,
     name,
     next,
-    request: passedOn(shown),
+    request: readPassedPayload(shown),
     options: () => undefined,
     show: (output) => {
       const text = Json.toText(output.output)
@@ -189,7 +189,7 @@ const toolWrap = (
       return Effect.succeed(below.get(value) ?? { output: value, isFailure: false })
     },
     invoke: (nextCall) =>
-      callback(envelope({ ...toolFields(context), next_call: nextCall }, {
+      callback(makeEnvelope({ ...toToolFields(context), next_call: nextCall }, {
         original_args: () => Frozen.copy(context.originalArgs),
         middleware_trace: () => Frozen.copy(context.trace),
         args: shown
@@ -199,14 +199,14 @@ const toolWrap = (
 
 /** A `tool_execution` function. `next_call` gives the result as the model would read it: text. */
 export const toolExecution = (options: Middleware.Registration, callback: Callback): Middleware.ToolExecution =>
-  Middleware.toolExecutionUndeclared({ ...options, wrap: toolWrap("tool_execution", options.name, callback) })
+  Middleware.toolExecutionUndeclared({ ...options, wrap: makeToolWrap("tool_execution", options.name, callback) })
 
 /** A `wrap_tool_call` function: as {@link toolExecution}, around the whole call, and its `next_call` may be called again. */
 export const wrapToolCall = (options: Middleware.Registration, callback: Callback): Middleware.WrapToolCall =>
-  Middleware.wrapToolCallUndeclared({ ...options, wrap: toolWrap("wrap_tool_call", options.name, callback) })
+  Middleware.wrapToolCallUndeclared({ ...options, wrap: makeToolWrap("wrap_tool_call", options.name, callback) })
 
 /** The parameters that a plugin passed on: members that it leaves out stay. */
-const paramsOf = (params: Middleware.ModelCallParams, shown: () => unknown) => (payload: unknown): Middleware.ModelCallParams | undefined => {
+const readPassedParams = (params: Middleware.ModelCallParams, shown: () => unknown) => (payload: unknown): Middleware.ModelCallParams | undefined => {
   if (payload === undefined || payload === null || payload === shown()) return undefined
   if (!isMapping(payload) || (payload["call"] !== undefined && !isMapping(payload["call"]))) {
     throw new TypeError(`next_call() takes { call, route }, got ${Json.toText(payload).slice(0, 80)}`)
@@ -216,7 +216,7 @@ const paramsOf = (params: Middleware.ModelCallParams, shown: () => unknown) => (
 }
 
 /** The answer of a wrapper that gives a text in the model's stead. */
-const answerOfText = (text: string, name: string, { primary }: Middleware.CallContext) =>
+const makeTextAnswer = (text: string, name: string, { primary }: Middleware.CallContext) =>
   Effect.map(primary ?? Effect.succeed(undefined), (route): Middleware.ModelAnswer => ({
     response: {
       parts: [Response.makePart("text", { text })],
@@ -226,7 +226,7 @@ const answerOfText = (text: string, name: string, { primary }: Middleware.CallCo
       id: undefined,
       raw: undefined
     },
-    route: route === undefined ? { provider: name, model: name, apiMode: "chat_completions", baseUrl: undefined } : Route.info(route),
+    route: route === undefined ? { provider: name, model: name, apiMode: "chat_completions", baseUrl: undefined } : Route.toInfo(route),
     attempt: 0,
     cost: Cost.included
   }))
@@ -239,14 +239,14 @@ export const wrapModelCall = (options: Middleware.Registration, callback: Callba
   Middleware.wrapModelCallUndeclared({
     ...options,
     wrap: (next, context) => (params) => {
-      const shown = once(() => Frozen.copy(params))
+      const shown = memoize(() => Frozen.copy(params))
       const answers = new Map<unknown, Middleware.ModelAnswer>()
       return PlainExecution.run<Middleware.ModelCallParams, ExecuteOptions, Middleware.ModelAnswer>({
         kind: "wrap_model_call",
         name: options.name,
         next,
-        request: paramsOf(params, shown),
-        options: PlainParts.options,
+        request: readPassedParams(params, shown),
+        options: PlainParts.readOptions,
         show: (answer) => {
           const copy = Frozen.copy(answer)
           answers.set(copy, answer)
@@ -254,7 +254,7 @@ export const wrapModelCall = (options: Middleware.Registration, callback: Callba
         },
         read: (value) => {
           if (value === undefined || value === null) return Effect.succeed(undefined)
-          if (typeof value === "string") return answerOfText(value, options.name, context)
+          if (typeof value === "string") return makeTextAnswer(value, options.name, context)
           const known = answers.get(value)
           if (known !== undefined) return Effect.succeed(known)
           if (!isMapping(value) || !isMapping(value["response"]) || !Array.isArray(value["response"]["parts"]) || !isMapping(value["route"])) {
@@ -264,7 +264,7 @@ export const wrapModelCall = (options: Middleware.Registration, callback: Callba
           return Effect.succeed(Frozen.accept(value) as unknown as Middleware.ModelAnswer)
         },
         invoke: (nextCall) =>
-          callback(envelope({
+          callback(makeEnvelope({
             ...versions,
             session_id: context.sessionId,
             task_id: context.taskId,

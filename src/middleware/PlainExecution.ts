@@ -17,7 +17,7 @@ import * as Fiber from "effect/Fiber"
 import { ExecutionBlocked, TranslatedFailure } from "../domain/AgentError.ts"
 import * as Faults from "./Faults.ts"
 import type { Kind } from "./Kind.ts"
-import { refusal } from "./MiddlewareBoundary.ts"
+import { makeRefusal } from "./MiddlewareBoundary.ts"
 import type * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
@@ -41,7 +41,7 @@ interface Call<Req, Options, A> {
 }
 
 /** Fills in who vetoed, where the plugin did not say. */
-const signed = (error: ExecutionBlocked, name: string): ExecutionBlocked =>
+const signVeto = (error: ExecutionBlocked, name: string): ExecutionBlocked =>
   Object.hasOwn(error.metadata, "checked_by")
     ? error
     : new ExecutionBlocked({ reason: error.reason, metadata: { ...error.metadata, checked_by: name } })
@@ -58,7 +58,7 @@ export const run = Effect.fnUntraced(function*<Req, Options, A>(
 
   const nextCall: NextCall = (payload, given) => {
     if (ended) return Promise.reject(new Error("next_call() was called after the function had returned"))
-    if (running.size > 0) return Promise.reject(refusal(kind, name))
+    if (running.size > 0) return Promise.reject(makeRefusal(kind, name))
     const fiber = fork(next(request(payload), options(given)))
     running.add(fiber)
     const settled = Effect.runPromise(Fiber.await(fiber)).then((exit) => {
@@ -80,8 +80,8 @@ export const run = Effect.fnUntraced(function*<Req, Options, A>(
     return settled
   }
 
-  const thrown = ({ error }: PlainReturn.Thrown): Effect.Effect<never, unknown> => {
-    if (error instanceof ExecutionBlocked) return Effect.fail(signed(error, name))
+  const translateThrown = ({ error }: PlainReturn.Thrown): Effect.Effect<never, unknown> => {
+    if (error instanceof ExecutionBlocked) return Effect.fail(signVeto(error, name))
     if (failure === undefined) return Effect.die(error)
     const downstream = Cause.squash(failure)
     return error === downstream
@@ -96,7 +96,7 @@ export const run = Effect.fnUntraced(function*<Req, Options, A>(
       return cut.length === 0 ? Effect.void : Effect.failCause(Cause.fromReasons(cut))
     }))
 
-  const settled = (how: string): Effect.Effect<void, unknown> =>
+  const ensureNothingRuns = (how: string): Effect.Effect<void, unknown> =>
     Effect.suspend(() => {
       ended = true
       return running.size === 0 ? Effect.void : Effect.andThen(
@@ -109,9 +109,9 @@ export const run = Effect.fnUntraced(function*<Req, Options, A>(
     Effect.matchEffect({
       onFailure: (failed): Effect.Effect<never, unknown> =>
         failed.error instanceof ExecutionBlocked
-          ? Effect.andThen(quiet, thrown(failed))
-          : Effect.andThen(settled(`failed (${Faults.describe(failed.error)})`), Effect.suspend(() => thrown(failed))),
-      onSuccess: (value) => Effect.as(settled(value === undefined || value === null ? "returned nothing" : "answered"), value)
+          ? Effect.andThen(quiet, translateThrown(failed))
+          : Effect.andThen(ensureNothingRuns(`failed (${Faults.describeError(failed.error)})`), Effect.suspend(() => translateThrown(failed))),
+      onSuccess: (value) => Effect.as(ensureNothingRuns(value === undefined || value === null ? "returned nothing" : "answered"), value)
     })
   )
   const value = yield* invoked.pipe(

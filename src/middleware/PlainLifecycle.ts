@@ -19,7 +19,7 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import type { ToolArguments } from "./Kind.ts"
 import * as Lifecycle from "./Lifecycle.ts"
 import * as LifecycleStack from "./LifecycleStack.ts"
@@ -32,31 +32,31 @@ import * as PlainParts from "./PlainParts.ts"
 import * as PlainReturn from "./PlainReturn.ts"
 
 /** Copies the members of an object, each as it is when it is read, under names in snake_case. */
-const spelled = (target: object, source: object): void => {
+const defineSnakeCaseMembers = (target: object, source: object): void => {
   for (const key of Object.keys(source)) {
-    if (key !== "run") Object.defineProperty(target, Lifecycle.snake(key), { get: () => Reflect.get(source, key), enumerable: true, configurable: true })
+    if (key !== "run") Object.defineProperty(target, Lifecycle.toSnakeCase(key), { get: () => Reflect.get(source, key), enumerable: true, configurable: true })
   }
 }
 
 /** The run of a method, without what only typed code can use. */
-const runFields = ({ cwd, isChild, maxIterations, platform, sessionId, taskId, turnId }: Lifecycle.RunFacts): object => ({
+const pickRunFields = ({ cwd, isChild, maxIterations, platform, sessionId, taskId, turnId }: Lifecycle.RunFacts): object => ({
   sessionId, taskId, turnId, platform, isChild, cwd, maxIterations
 })
 
 /** The one object that a plain method gets. */
-const inputOf = (input: object): object => {
+const toPlainInput = (input: object): object => {
   const target = {}
   const run: unknown = Reflect.get(input, "run")
   // Every input of a phase has its run.
-  if (Predicate.isObject(run)) spelled(target, runFields(run as unknown as Lifecycle.RunFacts))
-  spelled(target, input)
+  if (Predicate.isObject(run)) defineSnakeCaseMembers(target, pickRunFields(run as unknown as Lifecycle.RunFacts))
+  defineSnakeCaseMembers(target, input)
   return Object.freeze(target)
 }
 
-const fieldNames = new Map(LifecycleStack.fieldNames.flatMap((name) => [[name, name], [Lifecycle.snake(name), name]] as const))
+const fieldNames = new Map(LifecycleStack.fieldNames.flatMap((name) => [[name, name], [Lifecycle.toSnakeCase(name), name]] as const))
 
 /** Result of a plain method in the form of a typed one. */
-const resultOf = (value: unknown): unknown => {
+const toMethodResult = (value: unknown): unknown => {
   if (!Predicate.isObject(value) || Array.isArray(value) || Object.hasOwn(value, "_tag")) return value
   if (Object.hasOwn(value, "deny")) return Lifecycle.deny(String(value["deny"]))
   if (Object.hasOwn(value, "skip")) return Lifecycle.skip(value["skip"])
@@ -65,7 +65,7 @@ const resultOf = (value: unknown): unknown => {
     fields: Object.fromEntries(Object.entries(value).map(([key, given]) => {
       const name = fieldNames.get(key)
       if (name === undefined) {
-        const meant = nearest(key, Array.from(fieldNames.keys()))
+        const meant = findNearest(key, Array.from(fieldNames.keys()))
         throw new TypeError(`it returned the unknown field "${key}"${meant === undefined ? "" : `, did you mean ${meant}?`}`)
       }
       return [name, given]
@@ -74,26 +74,26 @@ const resultOf = (value: unknown): unknown => {
 }
 
 /** The method that sees the parts of a streamed answer, as dictionaries; `parts` that it gives replace them. */
-const streamPart = (method: (input: object) => unknown) => (input: Lifecycle.StreamPartInput): Effect.Effect<unknown, unknown, unknown> =>
+const adaptStreamPart = (method: (input: object) => unknown) => (input: Lifecycle.StreamPartInput): Effect.Effect<unknown, unknown, unknown> =>
   Effect.suspend(() => {
     const parts = Frozen.accept(input.parts)
-    const called = PlainReturn.call(() => method(inputOf({ run: input.run, parts: parts.map(PlainParts.show) })))
+    const called = PlainReturn.call(() => method(toPlainInput({ run: input.run, parts: parts.map(PlainParts.toDictionary) })))
     return Effect.mapError(called, ({ error }) => error).pipe(
       Effect.map((value) =>
         Predicate.isObject(value) && Array.isArray(value["parts"]) && !Object.hasOwn(value, "_tag")
           ? Lifecycle.withModifications({ parts: PlainParts.readAll(value["parts"], parts, input.parts) })
-          : resultOf(value))
+          : toMethodResult(value))
     )
   })
 
-const methodsOf = (name: string, given: object): Lifecycle.Bound =>
+const toLifecycleMethods = (name: string, given: object): Lifecycle.BoundMethods =>
   Object.fromEntries(Object.entries(Lifecycle.bind(name, given)).map(([key, method]): [string, unknown] => {
-    const callback: Plain.Callback = (call) => method(call)
-    if (key === "wrapModelCall") return [key, Plain.wrapModelCall({ name }, callback).run.wrap]
-    if (key === "streamPart") return [key, streamPart((input) => method(input))]
-    if (key === "wrapToolCall") return [key, Plain.wrapToolCall({ name }, callback).run.wrap]
+    const invokeMethod: Plain.Callback = (call) => method(call)
+    if (key === "wrapModelCall") return [key, Plain.wrapModelCall({ name }, invokeMethod).run.wrap]
+    if (key === "streamPart") return [key, adaptStreamPart((input) => method(input))]
+    if (key === "wrapToolCall") return [key, Plain.wrapToolCall({ name }, invokeMethod).run.wrap]
     return [key, (input: object) =>
-      Effect.mapError(Effect.map(PlainReturn.call(() => method(inputOf(input))), resultOf), ({ error }) => error)]
+      Effect.mapError(Effect.map(PlainReturn.call(() => method(toPlainInput(input))), toMethodResult), ({ error }) => error)]
   }))
 
 const isFactory = (given: unknown): given is (run: unknown) => unknown => Predicate.isFunction(given)
@@ -109,18 +109,18 @@ interface RunFields {
 
 type Method<More> = (input: Readonly<RunFields & More>) => unknown
 
-interface Conversed {
+interface ConversationFields {
   /** System message first. */
   readonly messages: ReadonlyArray<Prompt.Message>
 }
 
-interface Stepped extends Conversed {
+interface StepFields extends ConversationFields {
   /** From 0. */
   readonly current_iteration: number
   readonly max_iterations: number
 }
 
-interface OfTool {
+interface ToolFields {
   readonly tool_name: string
   readonly tool_call_id: string
   readonly tool_input: ToolArguments
@@ -129,18 +129,18 @@ interface OfTool {
 
 /** Plain methods in the spelling of the contract; camelCase is accepted too. */
 interface PlainMethods {
-  readonly before_agent?: Method<Conversed>
-  readonly after_agent?: Method<Conversed & { readonly agent_response: string; readonly stop_reason: Lifecycle.StopReason }>
-  readonly before_model?: Method<Stepped & { readonly prompt_messages: ReadonlyArray<Prompt.Message> }>
-  readonly after_model?: Method<Stepped & { readonly original_response: string; readonly parsed_response: Lifecycle.ParsedResponse }>
-  readonly before_tool?: Method<OfTool>
+  readonly before_agent?: Method<ConversationFields>
+  readonly after_agent?: Method<ConversationFields & { readonly agent_response: string; readonly stop_reason: Lifecycle.StopReason }>
+  readonly before_model?: Method<StepFields & { readonly prompt_messages: ReadonlyArray<Prompt.Message> }>
+  readonly after_model?: Method<StepFields & { readonly original_response: string; readonly parsed_response: Lifecycle.ParsedResponse }>
+  readonly before_tool?: Method<ToolFields>
   readonly stream_part?: Method<{ readonly parts: ReadonlyArray<PlainParts.PartDictionary> }>
-  readonly after_tool?: Method<OfTool & { readonly tool_output: unknown; readonly llm_tool_output: unknown; readonly is_error: boolean }>
+  readonly after_tool?: Method<ToolFields & { readonly tool_output: unknown; readonly llm_tool_output: unknown; readonly is_error: boolean }>
 }
 
 type Camel<Name extends string> = Name extends `${infer Word}_${infer Rest}` ? `${Word}${Capitalize<Camel<Rest>>}` : Name
 
-type Spelled = PlainMethods & { readonly [Name in keyof PlainMethods as Camel<Name>]: PlainMethods[Name] } & {
+type SpelledMethods = PlainMethods & { readonly [Name in keyof PlainMethods as Camel<Name>]: PlainMethods[Name] } & {
   readonly name?: string
   readonly wrap_model_call?: (call: CallOf<"wrap_model_call">) => unknown
   readonly wrapModelCall?: (call: CallOf<"wrap_model_call">) => unknown
@@ -149,10 +149,10 @@ type Spelled = PlainMethods & { readonly [Name in keyof PlainMethods as Camel<Na
 }
 
 /** Methods, or what makes them for each run. */
-export type Given = Spelled | (new (run: RunFields) => Spelled) | ((run: RunFields) => Spelled | PromiseLike<Spelled>)
+export type PlainLifecycleSource = SpelledMethods | (new (run: RunFields) => SpelledMethods) | ((run: RunFields) => SpelledMethods | PromiseLike<SpelledMethods>)
 
 /** The name that methods or their options say. */
-export const nameOf = (given: unknown, options: unknown): string | undefined => {
+export const findName = (given: unknown, options: unknown): string | undefined => {
   const named = [options, given].flatMap((value) => Predicate.isObjectKeyword(value) ? [Reflect.get(value, "name")] : [])
   const name: unknown = named.find((value) => typeof value === "string" && value !== "")
   if (typeof name === "string") return name
@@ -169,21 +169,21 @@ export const make = ({ name, onFailure = "open" }: Middleware.Registration, give
       onFailure,
       shared: undefined,
       make: (run) => {
-        const facts = inputOf({ run })
+        const facts = toPlainInput({ run })
         return PlainReturn.call(() => MiddlewareDefinition.isClass(given) ? new given(facts) : given(facts)).pipe(
           Effect.mapError(({ error }) => error),
           Effect.map((made) => {
             if (!Predicate.isObject(made)) throw new TypeError("it gave no object with methods")
-            return methodsOf(name, made)
+            return toLifecycleMethods(name, made)
           })
         )
       }
     })
   }
   if (!Predicate.isObject(given)) throw new TypeError("registerLifecycle takes an object with methods, a class or a function that makes one")
-  const shared = methodsOf(name, given)
+  const shared = toLifecycleMethods(name, given)
   if (Object.keys(shared).length === 0) {
-    throw new TypeError(`registerLifecycle: "${name}" has none of the methods ${Lifecycle.methodNames.map(Lifecycle.snake).join(", ")}`)
+    throw new TypeError(`registerLifecycle: "${name}" has none of the methods ${Lifecycle.methodNames.map(Lifecycle.toSnakeCase).join(", ")}`)
   }
   return Middleware.lifecycleUndeclared({ kind: "lifecycle", name, onFailure, shared, make: () => Effect.succeed(shared) })
 }

@@ -5,12 +5,12 @@
  *
  * | `type` | fields |
  * | --- | --- |
- * | `text_start`, `text_end`, `reasoning_start`, `reasoning_end`, `tool_params_end` | `id` |
- * | `text_delta`, `reasoning_delta`, `tool_params_delta` | `id`, `delta` |
- * | `tool_params_start` | `id`, `name` |
- * | `tool_call` | `id`, `name`, `params` |
+ * | `text_start`, `text_end`, `reasoning_start`, `reasoning_end`, `tool_params_end` | `readId` |
+ * | `text_delta`, `reasoning_delta`, `tool_params_delta` | `readId`, `delta` |
+ * | `tool_params_start` | `readId`, `name` |
+ * | `tool_call` | `readId`, `name`, `params` |
  * | `file` | `media_type`, `data` |
- * | `response_metadata` | `id`, `model` |
+ * | `response_metadata` | `readId`, `model` |
  * | `finish` | `reason`, `usage` |
  *
  * Each has the `metadata` of its provider besides. `on_part` gets a list of them and gives a list or one part, which go on; nothing, which
@@ -39,7 +39,7 @@ export interface NextOptions {
   readonly on_part?: ((parts: ReadonlyArray<PartDictionary>) => unknown) | undefined
 }
 
-const fieldsOf = (part: StreamPart): Record<string, unknown> => {
+const toPartFields = (part: StreamPart): Record<string, unknown> => {
   switch (part.type) {
     case "text-delta":
     case "reasoning-delta":
@@ -64,53 +64,53 @@ const parts = new WeakMap<object, StreamPart>()
 const dictionaries = new WeakMap<StreamPart, PartDictionary>()
 
 /** The same dictionary each time, so that a part that is held costs nothing more. */
-export const show = (part: StreamPart): PartDictionary => {
+export const toDictionary = (part: StreamPart): PartDictionary => {
   const known = dictionaries.get(part)
   if (known !== undefined) return known
-  const dictionary = Frozen.copy({ type: part.type.replaceAll("-", "_"), ...fieldsOf(part), metadata: part.metadata })
+  const dictionary = Frozen.copy({ type: part.type.replaceAll("-", "_"), ...toPartFields(part), metadata: part.metadata })
   parts.set(dictionary, part)
   dictionaries.set(part, dictionary)
   return dictionary
 }
 
-const textOf = (given: PartDictionary, field: string): string => {
+const readTextField = (given: PartDictionary, field: string): string => {
   const value = given[field]
   if (typeof value !== "string") throw new TypeError(`a ${given.type} part needs the text \`${field}\`, got ${Json.toText(given).slice(0, 80)}`)
   return value
 }
 
-const metadataOf = ({ metadata }: PartDictionary): Response.ProviderMetadata =>
+const readMetadata = ({ metadata }: PartDictionary): Response.ProviderMetadata =>
   // Metadata of a provider are what it sent; another provider's or none are passed on as nothing.
   Predicate.isObject(metadata) ? Frozen.accept(metadata) as Response.ProviderMetadata : {}
 
 const isDictionary = (value: unknown): value is PartDictionary => Predicate.isObject(value) && typeof value["type"] === "string"
 
 /** Reads a part that a plain function made; `given` are the parts that it was shown. */
-const read = (value: unknown, given: ReadonlyArray<StreamPart>): StreamPart => {
+const readPart = (value: unknown, given: ReadonlyArray<StreamPart>): StreamPart => {
   if (!isDictionary(value)) {
     throw new TypeError(`on_part gives parts with a \`type\`, got ${Json.toText(value).slice(0, 80)}`)
   }
   const known = parts.get(value)
   if (known !== undefined) return known
-  const metadata = metadataOf(value)
-  const id = (): string => textOf(value, "id")
+  const metadata = readMetadata(value)
+  const readId = (): string => readTextField(value, "id")
   switch (value.type) {
     case "text_start":
     case "text_end":
     case "reasoning_start":
     case "reasoning_end":
     case "tool_params_end":
-      return Response.makePart(kinds[value.type], { id: id(), metadata })
+      return Response.makePart(kinds[value.type], { id: readId(), metadata })
     case "text_delta":
     case "reasoning_delta":
     case "tool_params_delta":
-      return Response.makePart(deltas[value.type], { id: id(), delta: textOf(value, "delta"), metadata })
+      return Response.makePart(deltas[value.type], { id: readId(), delta: readTextField(value, "delta"), metadata })
     case "tool_params_start":
-      return Response.makePart("tool-params-start", { id: id(), name: textOf(value, "name"), providerExecuted: false, metadata })
+      return Response.makePart("tool-params-start", { id: readId(), name: readTextField(value, "name"), providerExecuted: false, metadata })
     case "tool_call":
       return Response.makePart("tool-call", {
-        id: id(),
-        name: textOf(value, "name"),
+        id: readId(),
+        name: readTextField(value, "name"),
         params: Frozen.accept(value["params"]),
         providerExecuted: given.some((part) => part.type === "tool-call" && part.id === value["id"] && part.providerExecuted),
         metadata
@@ -141,14 +141,14 @@ const deltas = {
 export const readAll = (value: unknown, given: ReadonlyArray<StreamPart>, shown: ReadonlyArray<StreamPart>): ReadonlyArray<StreamPart> => {
   if (value === undefined || value === null) return []
   if (Predicate.isObject(value) && value["action"] === "hold") return hold
-  const kept = (Array.isArray(value) ? value : [value]).map((part) => read(part, given))
+  const kept = (Array.isArray(value) ? value : [value]).map((part) => readPart(part, given))
   if (kept.length === given.length && kept.every((part, index) => part === given[index])) return shown
   const places = new Map(given.map((part, index) => [part, index]))
   return kept.map((part) => shown[places.get(part) ?? -1] ?? part)
 }
 
 /** Reads the options of a `next_call`; throws where they are none. */
-export const options = (given: unknown): ExecuteOptions | undefined => {
+export const readOptions = (given: unknown): ExecuteOptions | undefined => {
   if (given === undefined || given === null) return undefined
   const onPart: unknown = Predicate.isObject(given) ? given["on_part"] : given
   if (onPart === undefined && Predicate.isObject(given) && Object.keys(given).length === 0) return undefined
@@ -156,7 +156,7 @@ export const options = (given: unknown): ExecuteOptions | undefined => {
   return {
     onPart: (shown) => {
       const given = Frozen.accept(shown)
-      return PlainReturn.call(() => onPart(given.map(show))).pipe(
+      return PlainReturn.call(() => onPart(given.map(toDictionary))).pipe(
         Effect.map((value) => readAll(value, given, shown)),
         Effect.catch(({ error }) => Effect.die(error))
       ) as Effect.Effect<ReadonlyArray<StreamPart>> // Plain code says nothing of what its Effects need.

@@ -16,9 +16,9 @@ export class Thrown {
 
 /** Runs a plain function and waits for what it hands back. Defects of a returned Effect count as thrown too. */
 export const call = <A>(run: () => A): Effect.Effect<unknown, Thrown, unknown> =>
-  Effect.flatMap(Effect.try({ try: run, catch: (error) => new Thrown(error) }), resolve)
+  Effect.flatMap(Effect.try({ try: run, catch: (error) => new Thrown(error) }), resolveReturn)
 
-const resolve = (value: unknown): Effect.Effect<unknown, Thrown, unknown> => {
+const resolveReturn = (value: unknown): Effect.Effect<unknown, Thrown, unknown> => {
   if (Effect.isEffect(value)) {
     return value.pipe(
       Effect.catchDefect((defect) => Effect.fail(defect)),

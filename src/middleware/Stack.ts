@@ -10,7 +10,7 @@ import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Mode
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { Service as Hooks } from "../hooks/Hooks.ts"
 import * as Faults from "./Faults.ts"
-import type { Surrounding, Wrapper } from "./MiddlewareBoundary.ts"
+import type { SurroundingServices, Wrapper } from "./MiddlewareBoundary.ts"
 import * as LifecycleStack from "./LifecycleStack.ts"
 import type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
 import type { Any, CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
@@ -24,8 +24,8 @@ export interface Stack {
   readonly llmExecution: ReadonlyArray<Wrapper<ModelRequest, ExecuteOptions, ModelResponse, LlmContext>>
   readonly toolExecution: ReadonlyArray<Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>>
   /** Services of provider calls and of tool calls, outside of all wrappers of these. */
-  readonly llmServices: ReadonlyArray<Surrounding<LlmContext>>
-  readonly toolServices: ReadonlyArray<Surrounding<ToolCallContext>>
+  readonly llmServices: ReadonlyArray<SurroundingServices<LlmContext>>
+  readonly toolServices: ReadonlyArray<SurroundingServices<ToolCallContext>>
   readonly wrapModelCall: ReadonlyArray<Wrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>>
   readonly wrapToolCall: ReadonlyArray<Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>>
   /** Absent where there is none. */
@@ -34,13 +34,13 @@ export interface Stack {
 }
 
 /** {@link make}; fails where two entries keep different state of a run under one key. */
-export const checked = (entries: ReadonlyArray<Any>): Effect.Effect<Stack, ConfigError> =>
+export const makeChecked = (entries: ReadonlyArray<Any>): Effect.Effect<Stack, ConfigError> =>
   Effect.suspend(() => {
-    const clash = StateKey.conflict(entries.flatMap((entry) => entry.kind === "lifecycle" ? [entry.run] : []))
+    const clash = StateKey.findConflict(entries.flatMap((entry) => entry.kind === "lifecycle" ? [entry.run] : []))
     return clash === undefined ? Effect.succeed(make(entries)) : Effect.fail(clash)
   })
 
-const surrounding = <Req, Options, A, Info>({ kind, name, services }: Wrapper<Req, Options, A, Info>): ReadonlyArray<Surrounding<Info>> =>
+const toSurroundings = <Req, Options, A, Info>({ kind, name, services }: Wrapper<Req, Options, A, Info>): ReadonlyArray<SurroundingServices<Info>> =>
   services === undefined ? [] : [{ kind, name, services }]
 
 /** Compiles a list of middleware into one stack, by kind. */
@@ -48,24 +48,24 @@ export const make = (entries: ReadonlyArray<Any>): Stack => {
   const faults = Faults.make()
   const methods = entries.flatMap((entry) => entry.kind === "lifecycle" ? [entry.run] : [])
   const lifecycle = LifecycleStack.make(methods, faults)
-  const owner = () => lifecycle
+  const getLifecycle = () => lifecycle
   return {
     llmRequest: entries.flatMap((entry) => entry.kind === "llm_request" ? [entry.run] : []),
     toolRequest: entries.flatMap((entry) => entry.kind === "tool_request" ? [entry.run] : []),
     llmExecution: entries.flatMap((entry) => entry.kind === "llm_execution" && entry.run.services === undefined ? [entry.run] : []),
     toolExecution: entries.flatMap((entry) => entry.kind === "tool_execution" && entry.run.services === undefined ? [entry.run] : []),
-    llmServices: entries.flatMap(({ kind, run }) => kind === "llm_execution" ? surrounding(run) : []),
-    toolServices: entries.flatMap(({ kind, run }) => kind === "tool_execution" ? surrounding(run) : []),
+    llmServices: entries.flatMap(({ kind, run }) => kind === "llm_execution" ? toSurroundings(run) : []),
+    toolServices: entries.flatMap(({ kind, run }) => kind === "tool_execution" ? toSurroundings(run) : []),
     wrapModelCall: [
       ...entries.flatMap((entry) =>
         entry.kind === "wrap_model_call" ? [entry.run]
-          : entry.kind === "lifecycle" ? LifecycleStack.wrapperOf<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>(owner, entry.run, "wrapModelCall")
+          : entry.kind === "lifecycle" ? LifecycleStack.makeLifecycleWrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>(getLifecycle, entry.run, "wrapModelCall")
           : []),
-      ...LifecycleStack.streamWrapper(owner, methods)
+      ...LifecycleStack.makeStreamWrapper(getLifecycle, methods)
     ],
     wrapToolCall: entries.flatMap((entry) =>
       entry.kind === "wrap_tool_call" ? [entry.run]
-        : entry.kind === "lifecycle" ? LifecycleStack.wrapperOf<ToolArguments, undefined, ToolOutput, ToolCallContext>(owner, entry.run, "wrapToolCall")
+        : entry.kind === "lifecycle" ? LifecycleStack.makeLifecycleWrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>(getLifecycle, entry.run, "wrapToolCall")
         : []),
     lifecycle,
     faults

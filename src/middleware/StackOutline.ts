@@ -7,13 +7,13 @@ import type { Any } from "./Middleware.ts"
 import type { OnFailure } from "./Kind.ts"
 
 /** An entry of a stack and the place that it comes from. */
-export interface Given {
+export interface SourcedEntry {
   readonly middleware: Any
   readonly source: string
 }
 
 /** An entry as it is shown. */
-export interface Entry {
+export interface OutlineEntry {
   readonly name: string
   readonly source: string
   readonly onFailure: OnFailure
@@ -22,7 +22,7 @@ export interface Entry {
 }
 
 /** Order of one place of a run. */
-export interface Order {
+export interface PhaseOrder {
   readonly phase: string
   readonly entries: ReadonlyArray<string>
 }
@@ -30,15 +30,15 @@ export interface Order {
 /** An outline. */
 export interface Outline {
   /** Outermost first. */
-  readonly stack: ReadonlyArray<Entry>
+  readonly stack: ReadonlyArray<OutlineEntry>
   /** In the order of a run; places without middleware are left out. */
-  readonly phases: ReadonlyArray<Order>
+  readonly phases: ReadonlyArray<PhaseOrder>
 }
 
-const phasesOf = (entry: Any): ReadonlyArray<string> => {
+const listPhases = (entry: Any): ReadonlyArray<string> => {
   if (entry.kind !== "lifecycle") return [entry.kind]
   const { shared } = entry.run
-  return Lifecycle.methodNames.filter((name) => shared === undefined || shared[name] !== undefined).map(Lifecycle.snake)
+  return Lifecycle.methodNames.filter((name) => shared === undefined || shared[name] !== undefined).map(Lifecycle.toSnakeCase)
 }
 
 /** Places of a run, in the order in which they come. */
@@ -48,14 +48,14 @@ const places = [
 ] as const
 
 /** Makes the outline of entries in the order of the stack. */
-export const make = (given: ReadonlyArray<Given>): Outline => {
-  const stack = given.map(({ middleware, source }): Entry => ({
+export const make = (given: ReadonlyArray<SourcedEntry>): Outline => {
+  const stack = given.map(({ middleware, source }): OutlineEntry => ({
     name: middleware.name,
     source,
     onFailure: middleware.run.onFailure,
-    phases: phasesOf(middleware)
+    phases: listPhases(middleware)
   }))
-  const phases = places.flatMap((phase): ReadonlyArray<Order> => {
+  const phases = places.flatMap((phase): ReadonlyArray<PhaseOrder> => {
     const entries = stack.filter((entry) => entry.phases.includes(phase)).map(({ name }) => name)
     return entries.length === 0 ? [] : [{ phase, entries: phase.startsWith("after_") ? entries.toReversed() : entries }]
   })
@@ -65,7 +65,7 @@ export const make = (given: ReadonlyArray<Given>): Outline => {
 const isWrapper = (phase: string): boolean => phase.startsWith("wrap_") || phase.endsWith("_execution")
 
 /** The outline as lines of text. */
-export const text = ({ phases, stack }: Outline): string => {
+export const renderText = ({ phases, stack }: Outline): string => {
   if (stack.length === 0) return "No middleware. Add some under middlewares in config.yaml, or enable a plugin that brings it."
   const width = Math.max(...stack.map(({ name }) => name.length))
   const from = Math.max(...stack.map(({ source }) => source.length))
@@ -80,7 +80,7 @@ export const text = ({ phases, stack }: Outline): string => {
 }
 
 /** A box around lines, with a title in its upper edge. */
-const box = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> => {
+const drawBox = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> => {
   const width = Math.max(title.length + 2, ...lines.map(({ length }) => length))
   return [
     `┌─ ${title} ${"─".repeat(width - title.length - 1)}┐`,
@@ -90,24 +90,24 @@ const box = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string>
 }
 
 /** The outline as a picture: a run from top to bottom, wrappers as boxes around what they wrap. */
-export const picture = ({ phases }: Outline): string => {
-  const of = (phase: string): ReadonlyArray<string> => phases.find((one) => one.phase === phase)?.entries ?? []
-  const steps = (phase: string): ReadonlyArray<string> => of(phase).map((name) => `${phase}  ${name}`)
-  const around = (phase: string, inner: ReadonlyArray<string>): ReadonlyArray<string> =>
-    of(phase).reduceRight<ReadonlyArray<string>>((lines, name) => box(`${phase} ${name}`, lines), inner)
-  return box("run", [
-    ...steps("before_agent"),
-    ...box("step", [
-      ...steps("before_model"),
-      ...around("wrap_model_call", [...steps("stream_part"), ...steps("llm_request"), ...around("llm_execution", ["model call"])]),
-      ...steps("after_model"),
-      ...box("each tool call", [
-        ...steps("tool_request"),
-        ...steps("before_tool"),
-        ...around("wrap_tool_call", around("tool_execution", ["tool"])),
-        ...steps("after_tool")
+export const renderPicture = ({ phases }: Outline): string => {
+  const listEntryNames = (phase: string): ReadonlyArray<string> => phases.find((one) => one.phase === phase)?.entries ?? []
+  const renderSteps = (phase: string): ReadonlyArray<string> => listEntryNames(phase).map((name) => `${phase}  ${name}`)
+  const drawAround = (phase: string, inner: ReadonlyArray<string>): ReadonlyArray<string> =>
+    listEntryNames(phase).reduceRight<ReadonlyArray<string>>((lines, name) => drawBox(`${phase} ${name}`, lines), inner)
+  return drawBox("run", [
+    ...renderSteps("before_agent"),
+    ...drawBox("step", [
+      ...renderSteps("before_model"),
+      ...drawAround("wrap_model_call", [...renderSteps("stream_part"), ...renderSteps("llm_request"), ...drawAround("llm_execution", ["model call"])]),
+      ...renderSteps("after_model"),
+      ...drawBox("each tool call", [
+        ...renderSteps("tool_request"),
+        ...renderSteps("before_tool"),
+        ...drawAround("wrap_tool_call", drawAround("tool_execution", ["tool"])),
+        ...renderSteps("after_tool")
       ])
     ]),
-    ...steps("after_agent")
+    ...renderSteps("after_agent")
   ]).join("\n")
 }

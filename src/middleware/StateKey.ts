@@ -52,13 +52,13 @@ export const make = <A>(key: string, initial: () => A): StateKey<A> => {
 }
 
 /** An entry of a stack with the keys that it declares. */
-interface Declaring {
+interface DeclaringEntry {
   readonly name: string
   readonly state?: ReadonlyArray<StateKey<unknown>> | undefined
 }
 
 /** The error of two entries that declare different state under one key. */
-export const conflict = (entries: ReadonlyArray<Declaring>): ConfigError | undefined => {
+export const findConflict = (entries: ReadonlyArray<DeclaringEntry>): ConfigError | undefined => {
   const known = new Map<string, { readonly state: StateKey<unknown>; readonly name: string }>()
   for (const { name, state = [] } of entries) {
     for (const one of state) {

@@ -198,7 +198,7 @@ export const decodeForeign = (value: unknown): ReturnType<typeof decodeKnown> =>
   Result.map(decodeKnown(value), () => value as Trajectory)
 
 /** A document of a later version, as far as this one reads it. */
-export interface Later {
+export interface LaterTrajectory {
   readonly version: string
   readonly trajectory: Trajectory
   /** Steps that this version cannot read; they are left out. */
@@ -211,9 +211,9 @@ const isLater = (version: unknown): version is string =>
   typeof version === "string" && /^ATIF-v\d+\.\d+$/u.test(version) && !versions.some((one) => one === version)
 
 /** A document of a later version with the steps that can be read; undefined of every other value. */
-export const decodeLater = (value: unknown): Later | undefined => {
+export const decodeLater = (value: unknown): LaterTrajectory | undefined => {
   let unread = 0
-  const readable = (one: unknown): unknown => {
+  const dropUnreadableSteps = (one: unknown): unknown => {
     if (!Predicate.isObject(one)) return one
     const { schema_version: given, steps, subagent_trajectories: children }: { readonly [name: string]: unknown } = { ...one }
     const known: ReadonlyArray<unknown> = Array.isArray(steps) ? steps.filter(isStep) : []
@@ -222,12 +222,12 @@ export const decodeLater = (value: unknown): Later | undefined => {
       ...one,
       ...(isLater(given) ? { schema_version: version } : {}),
       steps: known,
-      ...(Array.isArray(children) ? { subagent_trajectories: children.map(readable) } : {})
+      ...(Array.isArray(children) ? { subagent_trajectories: children.map(dropUnreadableSteps) } : {})
     }
   }
   const given = Predicate.isObject(value) ? { schema_version: undefined, ...value }.schema_version : undefined
   if (!isLater(given)) return undefined
-  const decoded = decodeForeign(readable(value))
+  const decoded = decodeForeign(dropUnreadableSteps(value))
   return Result.isSuccess(decoded) ? { version: given, trajectory: decoded.success, unread } : undefined
 }
 

@@ -36,11 +36,11 @@ export interface Issue {
   readonly message: string
 }
 
-type Say = (severity: Issue["severity"], path: string, message: string) => void
+type IssueReporter = (severity: Issue["severity"], path: string, message: string) => void
 
 const formatted = SchemaIssue.makeFormatterStandardSchemaV1()
 
-const pathOf = (path: ReadonlyArray<unknown>): string =>
+const formatPath = (path: ReadonlyArray<unknown>): string =>
   path.reduce<string>((text, part) => {
     const key: unknown = typeof part === "object" && part !== null && "key" in part ? part.key : part
     return typeof key === "number" ? `${text}[${key}]` : text === "" ? String(key) : `${text}.${String(key)}`
@@ -52,70 +52,70 @@ export const check = (value: unknown): ReadonlyArray<Issue> => {
   if (Result.isFailure(decoded)) {
     return formatted(decoded.failure.issue).issues.map(({ message, path }): Issue => ({
       severity: "error",
-      path: pathOf(path ?? []),
+      path: formatPath(path ?? []),
       message
     }))
   }
   const issues: Array<Issue> = []
-  const say: Say = (severity, path, message) => issues.push({ severity, path, message })
-  trajectory(decoded.success, "", new Set(), say)
+  const report: IssueReporter = (severity, path, message) => issues.push({ severity, path, message })
+  checkTrajectory(decoded.success, "", new Set(), report)
   return issues.toSorted((a, b) => Number(a.severity === "warning") - Number(b.severity === "warning"))
 }
 
 /** True when a document may be exchanged. */
 export const isSound = (issues: ReadonlyArray<Issue>): boolean => issues.every(({ severity }) => severity !== "error")
 
-const at = (path: string, rest: string): string => path === "" ? rest : `${path}.${rest}`
+const joinPath = (path: string, rest: string): string => path === "" ? rest : `${path}.${rest}`
 
-const trajectory = (document: Atif.Trajectory, path: string, ids: Set<string>, say: Say): void => {
+const checkTrajectory = (document: Atif.Trajectory, path: string, ids: Set<string>, say: IssueReporter): void => {
   const { subagent_trajectories: children, trajectory_id: id } = document
-  if (id === "") say("error", at(path, "trajectory_id"), "an id is not empty")
-  if (document.session_id === "") say("error", at(path, "session_id"), "an id is not empty")
+  if (id === "") say("error", joinPath(path, "trajectory_id"), "an id is not empty")
+  if (document.session_id === "") say("error", joinPath(path, "session_id"), "an id is not empty")
   if (path === "" && !document.session_id) {
     say("warning", "session_id", "a trajectory should name its session; versions before 1.7 must")
   }
   if (id) {
-    if (ids.has(id)) say("error", at(path, "trajectory_id"), `${id} is the id of another trajectory of this document`)
+    if (ids.has(id)) say("error", joinPath(path, "trajectory_id"), `${id} is the id of another trajectory of this document`)
     ids.add(id)
   }
   document.steps.forEach((one, index) => {
-    const where = at(path, `steps[${index}]`)
+    const where = joinPath(path, `steps[${index}]`)
     if (one.step_id !== index + 1) say("error", `${where}.step_id`, `step ids count from 1: expected ${index + 1}, got ${one.step_id}`)
-    step(one, where, say)
+    checkStep(one, where, say)
   })
-  times(document.steps, path, say)
-  references(document, path, say)
-  totals(document, path, say)
+  checkTimes(document.steps, path, say)
+  checkReferences(document, path, say)
+  checkTotals(document, path, say)
   children?.forEach((child, index) => {
-    const where = at(path, `subagent_trajectories[${index}]`)
+    const where = joinPath(path, `subagent_trajectories[${index}]`)
     if (!child.trajectory_id) say("error", `${where}.trajectory_id`, "an embedded trajectory needs an id")
-    trajectory(child, where, ids, say)
+    checkTrajectory(child, where, ids, say)
   })
 }
 
 const agentOnly = ["model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics"] as const
 
-const isSet = (value: unknown): boolean => value !== undefined && value !== null
+const hasValue = (value: unknown): boolean => value !== undefined && value !== null
 
-const step = (one: Atif.Step, path: string, say: Say): void => {
+const checkStep = (one: Atif.Step, path: string, say: IssueReporter): void => {
   if (one.source !== "agent") {
     for (const key of agentOnly) {
-      if (isSet(one[key])) say("error", `${path}.${key}`, `only a step of the agent has it, not one of the ${one.source}`)
+      if (hasValue(one[key])) say("error", `${path}.${key}`, `only a step of the agent has it, not one of the ${one.source}`)
     }
   }
   if (one.source === "agent" && one.llm_call_count === 0) {
     for (const key of ["metrics", "reasoning_content"] as const) {
-      if (isSet(one[key])) say("error", `${path}.${key}`, "a step without a model call (llm_call_count 0) has none")
+      if (hasValue(one[key])) say("error", `${path}.${key}`, "a step without a model call (llm_call_count 0) has none")
     }
   }
   const { cached_tokens: cached, prompt_tokens: prompt } = one.metrics ?? {}
-  if (isSet(cached) && isSet(prompt) && Number(cached) > Number(prompt)) {
+  if (hasValue(cached) && hasValue(prompt) && Number(cached) > Number(prompt)) {
     say("error", `${path}.metrics.cached_tokens`, "cached tokens are a part of the prompt's, and cannot be more")
   }
-  calls(one, path, say)
+  checkCalls(one, path, say)
 }
 
-const calls = (one: Atif.Step, path: string, say: Say): void => {
+const checkCalls = (one: Atif.Step, path: string, say: IssueReporter): void => {
   const open = new Map<string, number>()
   one.tool_calls?.forEach(({ tool_call_id: id }, index) => {
     if (open.has(id)) say("error", `${path}.tool_calls[${index}].tool_call_id`, `${id} is the id of another call of this step`)
@@ -124,13 +124,13 @@ const calls = (one: Atif.Step, path: string, say: Say): void => {
   one.observation?.results.forEach((result, index) => {
     const where = `${path}.observation.results[${index}]`
     const { content, source_call_id: id, subagent_trajectory_ref: refs } = result
-    if (isSet(id)) {
+    if (hasValue(id)) {
       const answers = open.get(id ?? "")
       if (answers === undefined) say("error", `${where}.source_call_id`, `no call of this step is named ${JSON.stringify(id)}`)
       else if (answers > 0) say("warning", `${where}.source_call_id`, `${id} has another result`)
       open.set(id ?? "", (answers ?? 0) + 1)
     }
-    if (!isSet(content) && !isSet(refs) && !isSet(result.extra)) say("warning", where, "it says nothing")
+    if (!hasValue(content) && !hasValue(refs) && !hasValue(result.extra)) say("warning", where, "it says nothing")
   })
   for (const [id, answers] of open) {
     if (answers === 0 && one.tool_calls?.some((call) => call.tool_call_id === id)) {
@@ -141,11 +141,11 @@ const calls = (one: Atif.Step, path: string, say: Say): void => {
 
 const withOffset = /[T ].*(Z|[+-]\d\d(:?\d\d)?)$/u
 
-const times = (steps: ReadonlyArray<Atif.Step>, path: string, say: Say): void => {
+const checkTimes = (steps: ReadonlyArray<Atif.Step>, path: string, say: IssueReporter): void => {
   let last = Number.NEGATIVE_INFINITY
   steps.forEach(({ timestamp }, index) => {
     if (!timestamp) return
-    const where = at(path, `steps[${index}].timestamp`)
+    const where = joinPath(path, `steps[${index}].timestamp`)
     if (!withOffset.test(timestamp)) say("warning", where, "a time without an offset means different instants in different places")
     const now = Date.parse(timestamp)
     if (now < last) say("warning", where, "it is earlier than the step before")
@@ -153,10 +153,10 @@ const times = (steps: ReadonlyArray<Atif.Step>, path: string, say: Say): void =>
   })
 }
 
-const references = (document: Atif.Trajectory, path: string, say: Say): void => {
+const checkReferences = (document: Atif.Trajectory, path: string, say: IssueReporter): void => {
   const embedded = new Set<string>()
   document.subagent_trajectories?.forEach(({ trajectory_id: id }, index) => {
-    if (id && embedded.has(id)) say("error", at(path, `subagent_trajectories[${index}].trajectory_id`), `${id} is there twice`)
+    if (id && embedded.has(id)) say("error", joinPath(path, `subagent_trajectories[${index}].trajectory_id`), `${id} is there twice`)
     if (id) embedded.add(id)
   })
   const pointed = new Set<string>()
@@ -165,32 +165,32 @@ const references = (document: Atif.Trajectory, path: string, say: Say): void => 
       refs?.forEach(({ trajectory_id: id, trajectory_path: file }, index) => {
         if (id) pointed.add(id)
         if (id && !embedded.has(id) && !file) {
-          const where = at(path, `steps[${stepIndex}].observation.results[${resultIndex}].subagent_trajectory_ref[${index}]`)
+          const where = joinPath(path, `steps[${stepIndex}].observation.results[${resultIndex}].subagent_trajectory_ref[${index}]`)
           say("error", where, `${id} is not among the embedded trajectories`)
         }
       })
     )
   )
   for (const id of embedded) {
-    if (!pointed.has(id)) say("warning", at(path, "subagent_trajectories"), `no step points to ${id}`)
+    if (!pointed.has(id)) say("warning", joinPath(path, "subagent_trajectories"), `no step points to ${id}`)
   }
 }
 
-const totals = ({ final_metrics: metrics, notes, steps }: Atif.Trajectory, path: string, say: Say): void => {
+const checkTotals = ({ final_metrics: metrics, notes, steps }: Atif.Trajectory, path: string, say: IssueReporter): void => {
   const total = metrics?.total_steps
-  if (isSet(total) && total !== steps.length && !notes) {
-    say("error", at(path, "final_metrics.total_steps"), `there are ${steps.length} steps, not ${total}, and no notes that explain it`)
+  if (hasValue(total) && total !== steps.length && !notes) {
+    say("error", joinPath(path, "final_metrics.total_steps"), `there are ${steps.length} steps, not ${total}, and no notes that explain it`)
   }
 }
 
-const imagesOf = (content: Atif.Content | null | undefined): ReadonlyArray<string> =>
+const listImagePaths = (content: Atif.Content | null | undefined): ReadonlyArray<string> =>
   typeof content === "string" || !content ? [] : content.flatMap((part) => part.type === "image" ? [part.source.path] : [])
 
 /** The local files that a document shows, relative to its own; those with a scheme are somewhere else. */
-export const images = (document: Atif.Trajectory): ReadonlyArray<string> => [
+export const listLocalImages = (document: Atif.Trajectory): ReadonlyArray<string> => [
   ...document.steps.flatMap((one) => [
-    ...imagesOf(one.message),
-    ...(one.observation?.results.flatMap(({ content }) => imagesOf(content)) ?? [])
+    ...listImagePaths(one.message),
+    ...(one.observation?.results.flatMap(({ content }) => listImagePaths(content)) ?? [])
   ]),
-  ...(document.subagent_trajectories?.flatMap(images) ?? [])
+  ...(document.subagent_trajectories?.flatMap(listLocalImages) ?? [])
 ].filter((path) => !/^[a-z][a-z\d+.-]*:\/\//iu.test(path))

@@ -36,9 +36,9 @@ import * as Message from "./atif/Message.ts"
 import * as ModelSteps from "./atif/ModelSteps.ts"
 import * as NamedMessages from "./atif/NamedMessages.ts"
 import type { AgentScope, ToolScope } from "./atif/Scope.ts"
-import { agentOf, around, flushPending, forget, make as makeState, open, type Options, say, type State, timestampText } from "./atif/State.ts"
+import { getAgent, findEnclosing, flushPending, forgetRoot, make as makeState, openAgentScope, type Options, addStep, type State, formatEventTime } from "./atif/State.ts"
 import * as ToolResults from "./atif/ToolResults.ts"
-import { fields, items, text } from "./atif/Value.ts"
+import { toFields, toItems, toNonEmptyText } from "./atif/Value.ts"
 import * as Atof from "./Atof.ts"
 
 export type { Options } from "./atif/State.ts"
@@ -67,25 +67,25 @@ export interface Converter {
 
 const shapes: Readonly<Record<string, { readonly start: (data: unknown) => boolean; readonly end: (data: unknown) => boolean }>> = {
   "openai/chat-completions": {
-    start: (data) => Message.request(data) !== undefined,
-    end: (data) => items(fields(data)["choices"]).length > 0
+    start: (data) => Message.readRequest(data) !== undefined,
+    end: (data) => toItems(toFields(data)["choices"]).length > 0
   },
   "anthropic/messages": {
-    start: (data) => Message.request(data) !== undefined,
-    end: (data) => Array.isArray(fields(data)["content"])
+    start: (data) => Message.readRequest(data) !== undefined,
+    end: (data) => Array.isArray(toFields(data)["content"])
   },
   "gemini/generate-content": {
-    start: (data) => Message.request(data) !== undefined,
-    end: (data) => items(fields(data)["candidates"]).length > 0
+    start: (data) => Message.readRequest(data) !== undefined,
+    end: (data) => toItems(toFields(data)["candidates"]).length > 0
   }
 }
 
 /** Checks the payload of a model call against its schema, where that is a known one. */
-const mismatch = (event: Atof.ScopeEvent): ReadonlyArray<ShapeMismatch> => {
-  const name = text(event.data_schema?.["name"])
+const findMismatches = (event: Atof.ScopeEvent): ReadonlyArray<ShapeMismatch> => {
+  const name = toNonEmptyText(event.data_schema?.["name"])
   const shape = name !== undefined && Object.hasOwn(shapes, name) ? shapes[name] : undefined
   if (shape === undefined || event.data === null || event.data === undefined || shape[event.scope_category](event.data)) return []
-  const line = Atof.lineOf(event)
+  const line = Atof.findLine(event)
   return [new ShapeMismatch({
     uuid: event.uuid,
     message: `${line === undefined ? event.uuid : `line ${line}`}: its data is not what ${name} has at the ${event.scope_category} of a call; it is kept as it is`
@@ -93,16 +93,16 @@ const mismatch = (event: Atof.ScopeEvent): ReadonlyArray<ShapeMismatch> => {
 }
 
 /** Puts a child under the call that made it, or into a step of its own; an agent that nobody sent stands alone. */
-const placed = (event: Atof.Event, within: ToolScope | undefined, parent: AgentScope | undefined, draft: Draft.Draft): void => {
+const placeChild = (event: Atof.Event, within: ToolScope | undefined, parent: AgentScope | undefined, draft: Draft.Draft): void => {
   if (within !== undefined) within.children.push(draft)
   else if (parent !== undefined) {
     const result: Draft.Result = { callId: undefined, content: undefined, children: [draft], extra: {} }
-    say(parent, { source: "system", message: "", timestamp: timestampText(event), results: [result], extra: { event: "subagent" } })
+    addStep(parent, { source: "system", message: "", timestamp: formatEventTime(event), results: [result], extra: { event: "subagent" } })
   }
 }
 
 /** Takes away what stands for a child whose scope begins now: the scope knows its place better. */
-const unannounced = (state: State, sessionId: string): void => {
+const removeAnnouncedChild = (state: State, sessionId: string): void => {
   const known = state.announced.get(sessionId)
   if (known === undefined) return
   state.announced.delete(sessionId)
@@ -111,136 +111,136 @@ const unannounced = (state: State, sessionId: string): void => {
   else parent.draft.steps.splice(parent.draft.steps.findIndex(({ results }) => results.some(({ children }) => children.includes(draft))), 1)
 }
 
-const agentStarted = (state: State, event: Atof.ScopeEvent): void => {
-  const named = text(event.metadata?.["parent_tool_call_id"])
-  const within = around(state, event, state.tools) ??
+const handleAgentStart = (state: State, event: Atof.ScopeEvent): void => {
+  const named = toNonEmptyText(event.metadata?.["parent_tool_call_id"])
+  const within = findEnclosing(state, event, state.tools) ??
     (named === undefined ? undefined : Array.from(state.tools.values()).findLast(({ callId }) => callId === named))
-  const parent = within?.agent ?? around(state, event, state.agents)
-  const sessionId = text(event.metadata?.["session_id"]) ?? event.uuid
-  unannounced(state, sessionId)
-  const agent = open(state, event, sessionId, parent)
+  const parent = within?.agent ?? findEnclosing(state, event, state.agents)
+  const sessionId = toNonEmptyText(event.metadata?.["session_id"]) ?? event.uuid
+  removeAnnouncedChild(state, sessionId)
+  const agent = openAgentScope(state, event, sessionId, parent)
   state.agents.set(event.uuid, agent)
-  placed(event, within, parent, agent.draft)
+  placeChild(event, within, parent, agent.draft)
 }
 
 /** A child that is announced has a place before its scope: one that never began is told by its goal. */
-const childAnnounced = (state: State, event: Atof.MarkEvent): void => {
-  const within = around(state, event, state.tools)
-  const parent = within?.agent ?? around(state, event, state.agents)
-  const sessionId = text(event.metadata?.["child_session_id"])
+const handleChildAnnouncement = (state: State, event: Atof.MarkEvent): void => {
+  const within = findEnclosing(state, event, state.tools)
+  const parent = within?.agent ?? findEnclosing(state, event, state.agents)
+  const sessionId = toNonEmptyText(event.metadata?.["child_session_id"])
   if (parent === undefined || sessionId === undefined || Array.from(state.agents.values()).some(({ draft }) => draft.sessionId === sessionId)) return
-  const { draft } = open(state, { ...event, name: parent.draft.agent.name }, sessionId, parent)
+  const { draft } = openAgentScope(state, { ...event, name: parent.draft.agent.name }, sessionId, parent)
   state.announced.set(sessionId, { parent, within, draft })
-  placed(event, within, parent, draft)
+  placeChild(event, within, parent, draft)
 }
 
 /** A payload that nobody knows; `input` is that of the start of its scope. */
-const opaque = (state: State, event: Atof.Event, what: string, input: Schema.Json = null): void => {
-  const { content, message, role: given } = fields(event.data)
-  const role = text(given)
+const addOpaqueStep = (state: State, event: Atof.Event, what: string, input: Schema.Json = null): void => {
+  const { content, message, role: given } = toFields(event.data)
+  const role = toNonEmptyText(given)
   const source = role === "user" || role === "system" ? role : role === "assistant" || role === "agent" ? "agent" : "system"
-  const said = role === undefined ? undefined : Message.content(content ?? message)
-  say(agentOf(state, event), {
+  const said = role === undefined ? undefined : Message.readContent(content ?? message)
+  addStep(getAgent(state, event), {
     source: said === undefined ? "system" : source,
     message: said ?? `${what}: ${event.name}`,
-    timestamp: timestampText(event),
+    timestamp: formatEventTime(event),
     extra: said === undefined ? { event: event.name, category: what, ...(input === null ? {} : { input }), data: event.data ?? null } : {}
   })
 }
 
 /** Text of an opaque payload: of one with a single text that text. */
-const opaqueText = (data: Schema.Json): string => {
-  const values = Object.values(fields(data))
+const readOpaqueText = (data: Schema.Json): string => {
+  const values = Object.values(toFields(data))
   const [only] = values
-  return values.length === 1 && typeof only === "string" ? only : Message.output(data)
+  return values.length === 1 && typeof only === "string" ? only : Message.renderOutput(data)
 }
 
 /** One end of a scope that is in none and of which nobody knows more: the question to a program and its answer. */
-const boundary = (state: State, event: Atof.ScopeEvent): void => {
+const addBoundaryStep = (state: State, event: Atof.ScopeEvent): void => {
   if (event.data === null || event.data === undefined) return
-  const agent = agentOf(state, event)
+  const agent = getAgent(state, event)
   agent.draft.extra["opaque_root"] = event.name
-  say(agent, { source: event.scope_category === "start" ? "user" : "agent", message: opaqueText(event.data), timestamp: timestampText(event) })
+  addStep(agent, { source: event.scope_category === "start" ? "user" : "agent", message: readOpaqueText(event.data), timestamp: formatEventTime(event) })
 }
 
 const isBoundary = (event: Atof.ScopeEvent): boolean => event.parent_uuid === null && event.category !== "llm"
 
-const marked = (state: State, event: Atof.MarkEvent): void => {
+const handleMark = (state: State, event: Atof.MarkEvent): void => {
   if (event.name === "hermes.turn.start") {
-    const agent = agentOf(state, event)
+    const agent = getAgent(state, event)
     ModelSteps.flushFailures(agent)
     flushPending(agent)
     // The run before was killed after a rewrite.
-    NamedMessages.rewritten(agent, "")
-    if (NamedMessages.appended(agent, event)) return
-    const message = Message.content(event.metadata?.["user_message"])
-    if (message !== undefined) agent.pending = { message, timestamp: timestampText(event) }
+    NamedMessages.flushRewrites(agent, "")
+    if (NamedMessages.appendMessage(agent, event)) return
+    const message = Message.readContent(event.metadata?.["user_message"])
+    if (message !== undefined) agent.pending = { message, timestamp: formatEventTime(event) }
   } else if (event.name === "hermes.session.end") {
-    const agent = agentOf(state, event)
+    const agent = getAgent(state, event)
     flushPending(agent)
     ModelSteps.flushFailures(agent)
-    NamedMessages.rewritten(agent, "")
+    NamedMessages.flushRewrites(agent, "")
     if (event.metadata?.["interrupted"] === true) agent.draft.extra["interrupted"] = true
     else delete agent.draft.extra["interrupted"]
   } else if (event.name === "hermes.subagent.start") {
-    childAnnounced(state, event)
+    handleChildAnnouncement(state, event)
   } else if (event.name === "hermes.message") {
-    NamedMessages.appended(agentOf(state, event), event)
+    NamedMessages.appendMessage(getAgent(state, event), event)
   } else if (event.name === "hermes.answer.stored") {
-    ModelSteps.stored(agentOf(state, event), event)
+    ModelSteps.applyStoredAnswer(getAgent(state, event), event)
   } else if (event.name === "hermes.result.stored") {
-    ToolResults.stored(agentOf(state, event), event)
+    ToolResults.applyStoredResult(getAgent(state, event), event)
   } else if (event.name === "hermes.context.rewritten") {
-    const { after, before, reason, removed } = fields(event.metadata)
-    agentOf(state, event).told.rewritten.push({
+    const { after, before, reason, removed } = toFields(event.metadata)
+    getAgent(state, event).told.rewritten.push({
       facts: { reason: reason ?? null, before: before ?? null, after: after ?? null, ...(removed === undefined ? {} : { removed }) },
-      timestamp: timestampText(event)
+      timestamp: formatEventTime(event)
     })
   } else if (event.name === "hermes.approval.response") {
     const tool = event.parent_uuid === undefined || event.parent_uuid === null ? undefined : state.tools.get(event.parent_uuid)
-    const facts = fields(event.metadata)
-    const choice = text(facts["choice"]) ?? "unknown"
-    const decidedBy = text(facts["decided_by"])
+    const facts = toFields(event.metadata)
+    const choice = toNonEmptyText(facts["choice"]) ?? "unknown"
+    const decidedBy = toNonEmptyText(facts["decided_by"])
     if (tool !== undefined) tool.approval = { choice, ...(decidedBy === undefined ? {} : { decided_by: decidedBy }) }
   } else if (event.data !== null && event.data !== undefined && !event.name.startsWith("hermes.") && event.name !== "llm.chunk") {
-    opaque(state, event, event.category ?? "mark")
+    addOpaqueStep(state, event, event.category ?? "mark")
   }
 }
 
 
-const started = (state: State, event: Atof.ScopeEvent): void => {
+const handleScopeStart = (state: State, event: Atof.ScopeEvent): void => {
   state.parents.set(event.uuid, event.parent_uuid ?? null)
-  if (event.category === "agent") return agentStarted(state, event)
-  if (event.category === "tool") return ToolResults.began(state, event)
+  if (event.category === "agent") return handleAgentStart(state, event)
+  if (event.category === "tool") return ToolResults.beginCall(state, event)
   state.starts.set(event.uuid, event)
-  if (event.category === "llm") ModelSteps.asked(state, event)
-  else if (isBoundary(event)) boundary(state, event)
+  if (event.category === "llm") ModelSteps.handleRequest(state, event)
+  else if (isBoundary(event)) addBoundaryStep(state, event)
 }
 
-const ended = (state: State, event: Atof.ScopeEvent): void => {
+const handleScopeEnd = (state: State, event: Atof.ScopeEvent): void => {
   if (event.category === "agent") {
     const agent: AgentScope | undefined = state.agents.get(event.uuid)
     if (agent !== undefined) {
       ModelSteps.flushFailures(agent)
-      NamedMessages.rewritten(agent, "")
+      NamedMessages.flushRewrites(agent, "")
     }
     return
   }
   if (event.category === "llm") {
-    ModelSteps.answered(state, event)
+    ModelSteps.handleAnswer(state, event)
     state.parents.delete(event.uuid)
     return
   }
   if (event.category === "tool") {
     // An end whose start is lost still has a result.
-    if (!state.tools.has(event.uuid)) started(state, { ...event, scope_category: "start", data: null })
+    if (!state.tools.has(event.uuid)) handleScopeStart(state, { ...event, scope_category: "start", data: null })
     const tool = state.tools.get(event.uuid)
-    return tool === undefined ? undefined : ToolResults.ended(state, tool, event)
+    return tool === undefined ? undefined : ToolResults.endCall(state, tool, event)
   }
   const input = state.starts.get(event.uuid)?.data ?? null
   state.starts.delete(event.uuid)
-  if (isBoundary(event)) return boundary(state, event)
-  if (input !== null || (event.data !== null && event.data !== undefined)) opaque(state, event, event.category, input)
+  if (isBoundary(event)) return addBoundaryStep(state, event)
+  if (input !== null || (event.data !== null && event.data !== undefined)) addOpaqueStep(state, event, event.category, input)
 }
 
 /** A conversion that has seen nothing yet. */
@@ -249,25 +249,25 @@ export const make = (options: Options = {}): Converter => {
   const faults: Array<ShapeMismatch> = []
   return {
     add: (event) => {
-      if (event.kind === "mark") return marked(state, event)
-      if (event.category === "llm") faults.push(...mismatch(event))
-      return event.scope_category === "start" ? started(state, event) : ended(state, event)
+      if (event.kind === "mark") return handleMark(state, event)
+      if (event.category === "llm") faults.push(...findMismatches(event))
+      return event.scope_category === "start" ? handleScopeStart(state, event) : handleScopeEnd(state, event)
     },
     roots: () => Array.from(state.agents).flatMap(([uuid, { root }]) => root === undefined ? [uuid] : []),
-    finish: () => ToolResults.settle(state),
+    finish: () => ToolResults.placeUnfinishedCalls(state),
     trajectory: (root) => {
-      ToolResults.underWay(state)
+      ToolResults.linkRunningDelegations(state)
       const agent = state.agents.get(root)
       if (agent === undefined) return undefined
       agent.draft.model ??= options.modelName
-      return Draft.trajectory(agent.draft)
+      return Draft.buildTrajectory(agent.draft)
     },
     child: (sessionId) => {
-      ToolResults.underWay(state)
+      ToolResults.linkRunningDelegations(state)
       const found = Array.from(state.agents.values()).findLast(({ draft, root }) => root !== undefined && draft.sessionId === sessionId)
-      return found === undefined ? undefined : Draft.trajectory(found.draft)
+      return found === undefined ? undefined : Draft.buildTrajectory(found.draft)
     },
-    forget: (root) => forget(state, root),
+    forget: (root) => forgetRoot(state, root),
     faults: () => faults
   }
 }

@@ -34,8 +34,8 @@ import * as Atif from "./Atif.ts"
 import * as Draft from "./atif/Draft.ts"
 import * as FromRuns from "./atif/FromRuns.ts"
 import type { Pictures } from "./atif/RunContent.ts"
-import { fields, text } from "./atif/Value.ts"
-import { inDirectory } from "./OutputDirectory.ts"
+import { toFields, toNonEmptyText } from "./atif/Value.ts"
+import { writeInDirectory } from "./OutputDirectory.ts"
 import * as RunTree from "./RunTree.ts"
 
 /** Directory, file names and agent of the documents. */
@@ -51,7 +51,7 @@ export interface Options {
 }
 
 /** The template that is used, and what is wrong with the one that was given. */
-export const template = (given: string): { readonly template: string; readonly warning: string | undefined } => {
+export const checkTemplate = (given: string): { readonly template: string; readonly warning: string | undefined } => {
   const name = given.split(/[/\\]/u).at(-1) ?? given
   if (name === given && name.includes("{session_id}")) return { template: name, warning: undefined }
   const dot = name.lastIndexOf(".")
@@ -62,63 +62,63 @@ export const template = (given: string): { readonly template: string; readonly w
 }
 
 /** The name of a session's file. */
-export const fileName = (template: string, sessionId: string): string =>
-  template.replaceAll("{session_id}", Ids.inFileName(sessionId))
+export const formatFileName = (template: string, sessionId: string): string =>
+  template.replaceAll("{session_id}", Ids.toFileName(sessionId))
 
 /** The name of the nth file of a session, from 1. */
-const segment = (name: string, n: number): string => {
+const formatSegmentName = (name: string, n: number): string => {
   const dot = name.lastIndexOf(".")
   return n === 1 ? name : dot <= 0 ? `${name}-${n}` : `${name.slice(0, dot)}-${n}${name.slice(dot)}`
 }
 
 /** The session whose compacted conversation a trajectory goes on from; undefined of every other one, copies for a replay among them. */
-const continuedFrom = ({ extra }: Atif.Trajectory): string | undefined => {
-  const { context_rewritten: rewritten, session_id: id } = fields(extra?.["continues"])
-  return rewritten === undefined ? undefined : text(id)
+const findContinuedSession = ({ extra }: Atif.Trajectory): string | undefined => {
+  const { context_rewritten: rewritten, session_id: id } = toFields(extra?.["continues"])
+  return rewritten === undefined ? undefined : toNonEmptyText(id)
 }
 
 /**
  * Trajectories with the names of their files: the parts of one session count, and each names the next; the last one names the first of
  * the session that goes on from it.
  */
-export const segments = (template: string, trajectories: ReadonlyArray<Atif.Trajectory>): ReadonlyArray<{ readonly name: string; readonly trajectory: Atif.Trajectory }> => {
+export const nameSegments = (template: string, trajectories: ReadonlyArray<Atif.Trajectory>): ReadonlyArray<{ readonly name: string; readonly trajectory: Atif.Trajectory }> => {
   const counts = new Map<string, number>()
   const named = trajectories.map((trajectory) => {
-    const name = fileName(template, trajectory.session_id ?? "unknown")
+    const name = formatFileName(template, trajectory.session_id ?? "unknown")
     const n = (counts.get(name) ?? 0) + 1
     counts.set(name, n)
     return { first: name, n, trajectory }
   })
   return named.map(({ first, n, trajectory }) => {
     const next = n < (counts.get(first) ?? n)
-      ? segment(first, n + 1)
-      : named.find((other) => other.n === 1 && continuedFrom(other.trajectory) === trajectory.session_id)?.first
-    return { name: segment(first, n), trajectory: next === undefined ? trajectory : { ...trajectory, continued_trajectory_ref: next } }
+      ? formatSegmentName(first, n + 1)
+      : named.find((other) => other.n === 1 && findContinuedSession(other.trajectory) === trajectory.session_id)?.first
+    return { name: formatSegmentName(first, n), trajectory: next === undefined ? trajectory : { ...trajectory, continued_trajectory_ref: next } }
   })
 }
 
 /** Name of a picture beside the documents of a directory: by its bytes, so that each is there once. */
-export const pictureName = (mediaType: string, bytes: Uint8Array): string =>
-  `images/${Digest.hex(bytes, 32)}.${mediaType.slice("image/".length).replace("jpeg", "jpg")}`
+export const formatPictureName = (mediaType: string, bytes: Uint8Array): string =>
+  `images/${Digest.toHex(bytes, 32)}.${mediaType.slice("image/".length).replace("jpeg", "jpg")}`
 
 /** Collects the pictures of documents under the names that they have in them. */
-export const pictures = () => {
+export const makePictureCollector = () => {
   const found = new Map<string, Uint8Array>()
-  const place: Pictures = (mediaType, bytes) => {
-    const name = pictureName(mediaType, bytes)
+  const addPicture: Pictures = (mediaType, bytes) => {
+    const name = formatPictureName(mediaType, bytes)
     found.set(name, bytes)
     return name
   }
-  return { found, place }
+  return { found, place: addPicture }
 }
 
 /** The text of a document as it is written. */
-export const render = (trajectory: Atif.Trajectory): string => Draft.texts()(trajectory)
+export const render = (trajectory: Atif.Trajectory): string => Draft.makeTrajectoryEncoder()(trajectory)
 
 /** The document and those of its children, of their children, …; the innermost last. */
-const unfolded = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
+const flattenTrajectories = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
   trajectory,
-  ...(trajectory.subagent_trajectories ?? []).flatMap(unfolded)
+  ...(trajectory.subagent_trajectories ?? []).flatMap(flattenTrajectories)
 ]
 
 /** Milliseconds between two writes of a document of {@link shortChars} or more; a shorter one is written after every run. */
@@ -128,8 +128,8 @@ export const interval = 1000
 const shortChars = 131_072
 
 /** State of the document of a session that no other session delegated to. */
-interface Session {
-  readonly trajectory: FromRuns.Growing
+interface DocumentState {
+  readonly trajectory: FromRuns.GrowingTrajectory
   readonly textOf: (trajectory: Atif.Trajectory) => string
   /** Pictures that are not written yet. */
   readonly found: Map<string, Uint8Array>
@@ -163,62 +163,62 @@ export const make = (
     const paths = yield* Path.Path
     const tree = RunTree.make()
     const told = new Set<string>()
-    const warn = (message: string): Effect.Effect<void> => {
+    const warnOnce = (message: string): Effect.Effect<void> => {
       if (told.has(message)) return Effect.void
       told.add(message)
       return Effect.logWarning(message)
     }
-    const chosen = template(options.filenameTemplate)
-    if (chosen.warning !== undefined) yield* warn(chosen.warning)
+    const chosen = checkTemplate(options.filenameTemplate)
+    if (chosen.warning !== undefined) yield* warnOnce(chosen.warning)
 
-    const unwritable = <A>(effect: Effect.Effect<A, PlatformError>): Effect.Effect<A | void> =>
-      Effect.catch(effect, (error) => warn(`ATIF files cannot be written to ${options.directory}: ${error.message}: choose another directory or free some space`))
+    const catchWriteError = <A>(effect: Effect.Effect<A, PlatformError>): Effect.Effect<A | void> =>
+      Effect.catch(effect, (error) => warnOnce(`ATIF files cannot be written to ${options.directory}: ${error.message}: choose another directory or free some space`))
 
-    const write = Effect.fnUntraced(function*(path: string, text: string) {
+    const replaceFile = Effect.fnUntraced(function*(path: string, text: string) {
       yield* fs.writeFileString(`${path}.draft`, text, { mode: 0o600 })
       yield* fs.rename(`${path}.draft`, path)
     })
 
     /** Tells the file before that it goes on in another; one that is no trajectory of the session stays as it is. */
-    const link = Effect.fnUntraced(function*(before: string, name: string, sessionId: string | null | undefined) {
+    const linkContinuation = Effect.fnUntraced(function*(before: string, name: string, sessionId: string | null | undefined) {
       const text = yield* fs.readFileString(before)
       const read = Result.flatMap(Result.fromOption(Json.parse(text), () => undefined), Atif.decode)
       if (Result.isSuccess(read) && read.success.session_id === sessionId) {
-        yield* write(before, render({ ...read.success, continued_trajectory_ref: name }))
+        yield* replaceFile(before, render({ ...read.success, continued_trajectory_ref: name }))
       }
     })
 
-    const sessions = new Map<string, Session>()
+    const sessions = new Map<string, DocumentState>()
     /** Files of a session that are there. */
-    const countOf = Effect.fnUntraced(function*(name: string) {
+    const countSegments = Effect.fnUntraced(function*(name: string) {
       let count = 0
-      while (yield* fs.exists(paths.join(options.directory, segment(name, count + 1)))) count++
+      while (yield* fs.exists(paths.join(options.directory, formatSegmentName(name, count + 1)))) count++
       return count
     })
 
     /** The file of each trajectory that has one: of a session by its id, of a child with its root's before it. */
     const places = new Map<string, string>()
-    const put = Effect.fnUntraced(function*(key: string, trajectory: Atif.Trajectory, text: string) {
-      const name = fileName(chosen.template, trajectory.session_id ?? "unknown")
+    const writeTrajectory = Effect.fnUntraced(function*(key: string, trajectory: Atif.Trajectory, text: string) {
+      const name = formatFileName(chosen.template, trajectory.session_id ?? "unknown")
       const isNew = !places.has(key)
-      const n = isNew ? (yield* countOf(name)) + 1 : 1
-      const place = places.get(key) ?? segment(name, n)
-      yield* inDirectory(fs, options.directory, write(paths.join(options.directory, place), text))
+      const n = isNew ? (yield* countSegments(name)) + 1 : 1
+      const place = places.get(key) ?? formatSegmentName(name, n)
+      yield* writeInDirectory(fs, options.directory, replaceFile(paths.join(options.directory, place), text))
       places.set(key, place)
-      if (n > 1) yield* link(paths.join(options.directory, segment(name, n - 1)), place, trajectory.session_id)
-      const before = continuedFrom(trajectory)
+      if (n > 1) yield* linkContinuation(paths.join(options.directory, formatSegmentName(name, n - 1)), place, trajectory.session_id)
+      const before = findContinuedSession(trajectory)
       if (!isNew || n > 1 || before === undefined) return
       if (sessions.has(before)) continued.set(before, place)
-      const earlier = fileName(chosen.template, before)
-      const last = yield* countOf(earlier)
-      if (last > 0) yield* link(paths.join(options.directory, segment(earlier, last)), place, before)
-    }, unwritable)
+      const earlier = formatFileName(chosen.template, before)
+      const last = yield* countSegments(earlier)
+      if (last > 0) yield* linkContinuation(paths.join(options.directory, formatSegmentName(earlier, last)), place, before)
+    }, catchWriteError)
 
     /** File in which a session goes on, by the session before: a child in the background may end after that began. */
     const continued = new Map<string, string>()
 
     const shown = new Set<string>()
-    const show = Effect.fnUntraced(function*(found: Map<string, Uint8Array>) {
+    const writePictures = Effect.fnUntraced(function*(found: Map<string, Uint8Array>) {
       for (const name of shown) found.delete(name)
       if (found.size === 0) return
       yield* fs.makeDirectory(paths.join(options.directory, "images"), { recursive: true, mode: 0o700 })
@@ -227,15 +227,15 @@ export const make = (
         shown.add(name)
         found.delete(name)
       }
-    }, unwritable)
+    }, catchWriteError)
 
     /** Roots of the sessions of children. */
     const roots = new Map<string, string>()
-    const rootOf = (sessionId: string): string => roots.get(sessionId) ?? sessionId
+    const findRoot = (sessionId: string): string => roots.get(sessionId) ?? sessionId
 
     /** Sessions of which a run ended: a document is written once, however many entries came with that. */
     const due = new Set<string>()
-    const document = Effect.fnUntraced(function*(id: string) {
+    const writeDocument = Effect.fnUntraced(function*(id: string) {
       due.delete(id)
       const session = sessions.get(id)
       const own = session?.trajectory.trajectory()
@@ -245,15 +245,15 @@ export const make = (
       const text = session.textOf(trajectory)
       session.isChanged = false
       session.nextAt = text.length < shortChars ? 0 : (yield* Clock.currentTimeMillis) + interval
-      yield* show(session.found)
-      yield* put(id, trajectory, text)
+      yield* writePictures(session.found)
+      yield* writeTrajectory(id, trajectory, text)
       if (options.subagents !== "all" || session.ended.size === 0) return
-      for (const child of unfolded(trajectory).slice(1)) {
+      for (const child of flattenTrajectories(trajectory).slice(1)) {
         const childId = child.session_id ?? ""
-        if (session.ended.delete(childId)) yield* put(`${id} ${childId}`, child, render(child))
+        if (session.ended.delete(childId)) yield* writeTrajectory(`${id} ${childId}`, child, render(child))
       }
     })
-    const forget = (id: string): void => {
+    const forgetSession = (id: string): void => {
       sessions.delete(id)
       due.delete(id)
       continued.delete(id)
@@ -262,11 +262,11 @@ export const make = (
       for (const key of Array.from(places.keys())) if (key === id || key.startsWith(`${id} `)) places.delete(key)
     }
 
-    const begin = (sessionId: string, since: string): Session => {
-      const { found, place } = pictures()
+    const beginSession = (sessionId: string, since: string): DocumentState => {
+      const { found, place } = makePictureCollector()
       return {
-        trajectory: FromRuns.growing(tree, sessionId, { ...options, since, pictures: place }),
-        textOf: Draft.texts(),
+        trajectory: FromRuns.makeGrowingTrajectory(tree, sessionId, { ...options, since, pictures: place }),
+        textOf: Draft.makeTrajectoryEncoder(),
         found,
         ended: new Set(),
         running: new Set(),
@@ -276,9 +276,9 @@ export const make = (
       }
     }
     /** Takes an entry of a session that has begun; true where the session was given up with it. */
-    const take = (entry: Entry): boolean => {
+    const takeEntry = (entry: Entry): boolean => {
       const { event, sessionId } = entry
-      const root = rootOf(sessionId)
+      const root = findRoot(sessionId)
       tree.add(entry)
       const session = sessions.get(root)
       if (session === undefined) return false
@@ -300,17 +300,17 @@ export const make = (
     const addAll = Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
       for (const entry of entries) {
         const { event, sessionId, turnId } = entry
-        const root = rootOf(sessionId)
+        const root = findRoot(sessionId)
         if (root === sessionId && !sessions.has(sessionId)) {
           // A side task of a session that was given up begins no document.
           if (event._tag !== "RunStarted") continue
-          sessions.set(sessionId, begin(sessionId, turnId))
+          sessions.set(sessionId, beginSession(sessionId, turnId))
           if (event.resumed) for (const before of yield* earlier(sessionId, turnId)) tree.add(before)
         }
-        if (!take(entry)) continue
+        if (!takeEntry(entry)) continue
         // Side tasks and the ends of children may come after the last run.
-        if (sessions.get(root)?.isChanged === true) yield* document(root)
-        forget(root)
+        if (sessions.get(root)?.isChanged === true) yield* writeDocument(root)
+        forgetSession(root)
       }
     })
     return {
@@ -320,12 +320,12 @@ export const make = (
         const times: Array<number> = []
         for (const id of Array.from(due)) {
           const nextAt = sessions.get(id)?.nextAt ?? 0
-          if (nextAt <= now) yield* document(id)
+          if (nextAt <= now) yield* writeDocument(id)
           else times.push(nextAt - now)
         }
         return times.length === 0 ? undefined : Math.min(...times)
       }),
       close: Effect.suspend(() =>
-        Effect.forEach(Array.from(sessions).filter(([, { isChanged }]) => isChanged), ([id]) => document(id), { discard: true }))
+        Effect.forEach(Array.from(sessions).filter(([, { isChanged }]) => isChanged), ([id]) => writeDocument(id), { discard: true }))
     }
   })

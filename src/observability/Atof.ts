@@ -23,7 +23,7 @@
  *   atof_version: Atof.version,
  *   uuid: "0198f6a0-0000-7000-8000-000000000001",
  *   parent_uuid: null,
- *   timestamp: Atof.timestampOf(1_700_000_000_000_000),
+ *   timestamp: Atof.formatTimestamp(1_700_000_000_000_000),
  *   name: "checkpoint"
  * })
  *
@@ -73,7 +73,7 @@ const envelope = {
   category_profile: Schema.optionalKey(Schema.NullOr(Profile))
 }
 
-const needsSubtype = (event: { readonly category?: string | null; readonly category_profile?: Readonly<Record<string, unknown>> | null }) =>
+const findMissingSubtype = (event: { readonly category?: string | null; readonly category_profile?: Readonly<Record<string, unknown>> | null }) =>
   event.category === "custom" && (typeof event.category_profile?.["subtype"] !== "string" || event.category_profile["subtype"] === "")
     ? "category_profile.subtype, which a custom category needs"
     : undefined
@@ -85,7 +85,7 @@ export const ScopeEvent = Schema.Struct({
   scope_category: Schema.Literals(["start", "end"]),
   category: Named,
   attributes: Schema.optionalKey(Schema.Array(Schema.String))
-}).check(Schema.makeFilter(needsSubtype))
+}).check(Schema.makeFilter(findMissingSubtype))
 /** See {@link ScopeEvent}. */
 export type ScopeEvent = typeof ScopeEvent.Type
 
@@ -96,7 +96,7 @@ export const MarkEvent = Schema.Struct({
   category: Schema.optionalKey(Schema.NullOr(Named)),
   scope_category: Schema.optionalKey(Schema.Undefined),
   attributes: Schema.optionalKey(Schema.Undefined)
-}).check(Schema.makeFilter(needsSubtype))
+}).check(Schema.makeFilter(findMissingSubtype))
 /** See {@link MarkEvent}. */
 export type MarkEvent = typeof MarkEvent.Type
 
@@ -106,17 +106,17 @@ export type Event = ScopeEvent | MarkEvent
 const decodeScope = Schema.decodeUnknownResult(ScopeEvent)
 const decodeMark = Schema.decodeUnknownResult(MarkEvent)
 
-const oneLine = (text: string): string => text.replace(/\s+/gu, " ").trim()
+const toOneLine = (text: string): string => text.replace(/\s+/gu, " ").trim()
 
 /** An event of an object, or why it is none. Keys that nobody knows stay. */
 export const decode = (value: unknown, line = 0): Result.Result<Event, AtofError> => {
-  const refuse = (message: string) => Result.fail(new AtofError({ line, message: line === 0 ? message : `line ${line}: ${message}` }))
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse("an event is a JSON object")
+  const refuseEvent = (message: string) => Result.fail(new AtofError({ line, message: line === 0 ? message : `line ${line}: ${message}` }))
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return refuseEvent("an event is a JSON object")
   const kind: unknown = "kind" in value ? value.kind : undefined
-  if (kind !== "scope" && kind !== "mark") return refuse("kind must be scope or mark")
+  if (kind !== "scope" && kind !== "mark") return refuseEvent("kind must be scope or mark")
   const decoded: Result.Result<Event, Schema.SchemaError> = kind === "scope" ? decodeScope(value) : decodeMark(value)
   // Nothing is transformed by decoding; the value itself still has the keys that nobody knows.
-  return Result.isSuccess(decoded) ? Result.succeed(value as Event) : refuse(oneLine(decoded.failure.message))
+  return Result.isSuccess(decoded) ? Result.succeed(value as Event) : refuseEvent(toOneLine(decoded.failure.message))
 }
 
 /** Texts of values that events repeat. No event changes, and nothing in one. */
@@ -129,13 +129,13 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /** Notes the JSON of the items of a list, with commas between them, in UTF-8. */
-export const remember = <A extends ReadonlyArray<Schema.Json>>(list: A, items: Uint8Array): A => {
+export const rememberItems = <A extends ReadonlyArray<Schema.Json>>(list: A, items: Uint8Array): A => {
   encodings.set(list, items)
   return list
 }
 
 /** Text of a value that later events may have too. */
-export const repeated = (value: Schema.Json): string => {
+export const encodeRepeated = (value: Schema.Json): string => {
   if (typeof value !== "object" || value === null) return JSON.stringify(value)
   const known = texts.get(value)
   if (known !== undefined) return known
@@ -147,7 +147,7 @@ export const repeated = (value: Schema.Json): string => {
 /** A line in parts: text, and what lines have in common in UTF-8. */
 export type Parts = ReadonlyArray<string | Uint8Array>
 
-const repeatedBytes = (value: Schema.Json): string | Uint8Array => {
+const encodeRepeatedBytes = (value: Schema.Json): string | Uint8Array => {
   if (typeof value !== "object" || value === null) return JSON.stringify(value)
   const known = encodings.get(value)
   if (known !== undefined) return known
@@ -157,14 +157,14 @@ const repeatedBytes = (value: Schema.Json): string | Uint8Array => {
 }
 
 /** The items of a list of messages. */
-const itemsOf = (messages: ReadonlyArray<Schema.Json>): string | Uint8Array => encodings.get(messages) ?? messages.map(repeated).join(",")
+const encodeItems = (messages: ReadonlyArray<Schema.Json>): string | Uint8Array => encodings.get(messages) ?? messages.map(encodeRepeated).join(",")
 
 /** Beginnings of the members of events and requests, which have few names. */
 const beginnings = new Map<string, string>()
 
 const maxBeginnings = 256
 
-const beginningOf = (name: string): string => {
+const formatMemberStart = (name: string): string => {
   const known = beginnings.get(name)
   if (known !== undefined) return known
   if (beginnings.size >= maxBeginnings) beginnings.clear()
@@ -174,23 +174,23 @@ const beginningOf = (name: string): string => {
 }
 
 /** The event as JSON. Messages of a request and a set of tools are encoded once, however many requests have them. */
-const json = (event: Event): Parts => {
+const encodeJson = (event: Event): Parts => {
   const { data } = event
   if (typeof data !== "object" || data === null || !("messages" in data)) return [JSON.stringify(event)]
   const parts: Array<string | Uint8Array> = []
   let text = ""
-  const members = <A>(fields: Readonly<Record<string, A | undefined>>, special: (name: string, value: A) => boolean): void => {
+  const addMembers = <A>(fields: Readonly<Record<string, A | undefined>>, special: (name: string, value: A) => boolean): void => {
     let separator = "{"
     for (const name of Object.keys(fields)) {
       const value = fields[name]
       if (value === undefined) continue
-      text += separator + beginningOf(name)
+      text += separator + formatMemberStart(name)
       separator = ","
       if (!special(name, value)) text += JSON.stringify(value)
     }
     text += separator === "{" ? "{}" : "}"
   }
-  const add = (before: string, common: string | Uint8Array, after: string): true => {
+  const addCommonPart = (before: string, common: string | Uint8Array, after: string): true => {
     if (typeof common === "string") text += before + common + after
     else {
       parts.push(text + before, common)
@@ -198,11 +198,11 @@ const json = (event: Event): Parts => {
     }
     return true
   }
-  const ofData = (name: string, value: Schema.Json): boolean =>
-    name === "messages" && Array.isArray(value) ? add("[", itemsOf(value), "]") : name === "tools" && add("", repeatedBytes(value), "")
-  members(event, (name) => {
+  const addDataMember = (name: string, value: Schema.Json): boolean =>
+    name === "messages" && Array.isArray(value) ? addCommonPart("[", encodeItems(value), "]") : name === "tools" && addCommonPart("", encodeRepeatedBytes(value), "")
+  addMembers(event, (name) => {
     if (name !== "data") return false
-    members(data, ofData)
+    addMembers(data, addDataMember)
     return true
   })
   return [...parts, text]
@@ -214,18 +214,18 @@ export const encode = (event: Event): Result.Result<string, AtofError> =>
 
 /** The same in parts: a request has the whole conversation, and none of it is copied. */
 export const encodeParts = (event: Event): Result.Result<Parts, AtofError> => {
-  const missing = needsSubtype(event)
+  const missing = findMissingSubtype(event)
   if (missing !== undefined) return Result.fail(new AtofError({ line: 0, message: `${event.name}: missing ${missing}` }))
   try {
-    return Result.succeed(json(event))
+    return Result.succeed(encodeJson(event))
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    return Result.fail(new AtofError({ line: 0, message: `${event.name}: not JSON: ${oneLine(reason)}` }))
+    return Result.fail(new AtofError({ line: 0, message: `${event.name}: not JSON: ${toOneLine(reason)}` }))
   }
 }
 
 /** The instant of a timestamp in microseconds; nanoseconds are cut. */
-export const micros = (timestamp: string | number): number => {
+export const toMicros = (timestamp: string | number): number => {
   if (typeof timestamp === "number") return timestamp
   const fraction = /\.(\d+)/u.exec(timestamp)?.[1] ?? ""
   return Math.floor(Date.parse(timestamp.replace(/\.\d+/u, "")) / 1000) * 1_000_000 + Number(fraction.padEnd(6, "0").slice(0, 6))
@@ -235,15 +235,15 @@ export const micros = (timestamp: string | number): number => {
 let newestSecond = { second: 0, text: "1970-01-01T00:00:00" }
 
 /** RFC 3339 in UTC with six digits, as this runtime and Relay write it. */
-export const timestampOf = (micros: number): string => {
+export const formatTimestamp = (micros: number): string => {
   const second = Math.floor(micros / 1_000_000)
   if (second !== newestSecond.second) newestSecond = { second, text: new Date(second * 1000).toISOString().slice(0, 19) }
   return `${newestSecond.text}.${String(micros % 1_000_000).padStart(6, "0")}+00:00`
 }
 
 /** Events by instant; those of one instant as they came. */
-export const sorted = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =>
-  events.map((event) => ({ event, at: micros(event.timestamp) })).toSorted((a, b) => a.at - b.at).map(({ event }) => event)
+export const sortByTime = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =>
+  events.map((event) => ({ event, at: toMicros(event.timestamp) })).toSorted((a, b) => a.at - b.at).map(({ event }) => event)
 
 /** Content of a file: its events by instant, and the lines that are none. */
 export interface Stream {
@@ -263,13 +263,13 @@ export const parse = (text: string): Stream => {
       events.push(read.success)
     } else faults.push(read.failure)
   }
-  return { events: sorted(events), faults }
+  return { events: sortByTime(events), faults }
 }
 
 const lines = new WeakMap<Event, number>()
 
 /** The line that an event was read from, from 1; undefined of one that is in no file. */
-export const lineOf = (event: Event): number | undefined => lines.get(event)
+export const findLine = (event: Event): number | undefined => lines.get(event)
 
 const parseLine = (line: string, number: number): Result.Result<Event, AtofError> => {
   try {
@@ -281,9 +281,9 @@ const parseLine = (line: string, number: number): Result.Result<Event, AtofError
 
 const pairedFields = ["name", "category", "attributes", "parent_uuid"] as const
 
-const pairIssues = (start: ScopeEvent, end: ScopeEvent): ReadonlyArray<Issue> => {
+const checkPair = (start: ScopeEvent, end: ScopeEvent): ReadonlyArray<Issue> => {
   const issues: Array<Issue> = []
-  if (micros(end.timestamp) <= micros(start.timestamp)) {
+  if (toMicros(end.timestamp) <= toMicros(start.timestamp)) {
     issues.push({ severity: "error", path: end.uuid, message: `${end.name}: its end is not later than its start` })
   }
   for (const key of pairedFields) {
@@ -294,7 +294,7 @@ const pairIssues = (start: ScopeEvent, end: ScopeEvent): ReadonlyArray<Issue> =>
   return issues
 }
 
-const attributeIssues = (event: Event): ReadonlyArray<Issue> => {
+const checkAttributes = (event: Event): ReadonlyArray<Issue> => {
   if (event.kind === "mark") return []
   const list = event.attributes ?? []
   const isSorted = list.every((flag, index) => index === 0 || String(list[index - 1]) < flag)
@@ -313,7 +313,7 @@ export const check = ({ events, faults }: Stream): ReadonlyArray<Issue> => {
   const closed = new Set<string>()
   const missing = new Set<string>()
   for (const event of events) {
-    issues.push(...attributeIssues(event))
+    issues.push(...checkAttributes(event))
     const parent = event.parent_uuid
     if (parent && !scopes.has(parent)) missing.add(parent)
     if (event.kind === "mark") continue
@@ -325,7 +325,7 @@ export const check = ({ events, faults }: Stream): ReadonlyArray<Issue> => {
       const what = closed.has(event.uuid) ? "it has two ends" : "it has an end and no start before it"
       issues.push({ severity: "error", path: event.uuid, message: `${event.name}: ${what}` })
     } else {
-      issues.push(...pairIssues(start, event))
+      issues.push(...checkPair(start, event))
       open.delete(event.uuid)
       closed.add(event.uuid)
     }

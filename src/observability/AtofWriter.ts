@@ -31,7 +31,7 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Atof from "./Atof.ts"
 import * as GrowingBytes from "./GrowingBytes.ts"
-import { inDirectory } from "./OutputDirectory.ts"
+import { writeInDirectory } from "./OutputDirectory.ts"
 import { FlushDeadline } from "./TraceSettings.ts"
 
 /** Events that may wait for the disk. */
@@ -67,7 +67,7 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
   let isBroken = false
 
   /** Tests whether the last line of the existing file lacks its line feed. */
-  const endsInside = Effect.fnUntraced(function*(length: number) {
+  const hasUnfinishedLine = Effect.fnUntraced(function*(length: number) {
     const file = yield* fs.open(path, { flag: "r" })
     yield* file.seek(BigInt(length - 1), "start")
     const last = yield* file.readAlloc(1)
@@ -75,21 +75,21 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
   }, Effect.scoped)
 
   const open = Effect.gen(function*() {
-    if (options.mode === "overwrite") yield* inDirectory(fs, options.directory, fs.writeFile(path, new Uint8Array(), { mode: 0o600 }))
+    if (options.mode === "overwrite") yield* writeInDirectory(fs, options.directory, fs.writeFile(path, new Uint8Array(), { mode: 0o600 }))
     else {
       size = yield* fs.stat(path).pipe(
         Effect.map((found) => Number(found.size)),
         Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.succeed(0))
       )
-      isBroken = size > 0 && (yield* endsInside(size))
+      isBroken = size > 0 && (yield* hasUnfinishedLine(size))
     }
     isOpen = true
   })
 
-  const numbered = (n: number): string => n === 0 ? path : `${path}.${n}`
+  const formatRotatedPath = (n: number): string => n === 0 ? path : `${path}.${n}`
   const rotate = Effect.gen(function*() {
     for (let n = maxFiles - 1; n >= 0; n--) {
-      if (yield* fs.exists(numbered(n))) yield* fs.rename(numbered(n), numbered(n + 1))
+      if (yield* fs.exists(formatRotatedPath(n))) yield* fs.rename(formatRotatedPath(n), formatRotatedPath(n + 1))
     }
     if (maxFiles <= 0) yield* fs.remove(path, { force: true })
     size = 0
@@ -109,7 +109,7 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
         yield* rotate
         return yield* append(lines)
       }
-      yield* inDirectory(fs, options.directory, fs.writeFile(path, bytes, { flag: "a", mode: 0o600 })).pipe(
+      yield* writeInDirectory(fs, options.directory, fs.writeFile(path, bytes, { flag: "a", mode: 0o600 })).pipe(
         Effect.tapError(() =>
           Effect.sync(() => {
             isBroken = true
@@ -124,7 +124,7 @@ const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path)
 }
 
 /** Groups of lines that fit into a file of `maxBytes`, so that a burst is spread over files as single events would be; lines and groups by their ends. */
-const groups = (ends: ReadonlyArray<number>, maxBytes = Number.POSITIVE_INFINITY): ReadonlyArray<number> => {
+const groupLines = (ends: ReadonlyArray<number>, maxBytes = Number.POSITIVE_INFINITY): ReadonlyArray<number> => {
   const out: Array<number> = []
   for (const end of ends) {
     if (out.length > 0 && end - (out.at(-2) ?? 0) <= maxBytes) out[out.length - 1] = end
@@ -142,7 +142,7 @@ export const make = (
     const deadline = yield* FlushDeadline
     const queue = yield* Queue.make<ReadonlyArray<Atof.Event>, Cause.Done>({ capacity })
     const told = new Set<string>()
-    const warn = (message: string): Effect.Effect<void> => {
+    const warnOnce = (message: string): Effect.Effect<void> => {
       if (told.has(message)) return Effect.void
       told.add(message)
       return Effect.logWarning(message)
@@ -160,7 +160,7 @@ export const make = (
         if (Result.isSuccess(line)) {
           written.push(line.success)
           for (const { length } of line.success) size += length
-        } else yield* warn(`an event was not written: ${line.failure.message}`)
+        } else yield* warnOnce(`an event was not written: ${line.failure.message}`)
       }
       lines.reserve(size)
       for (const line of written) {
@@ -169,9 +169,9 @@ export const make = (
         ends.push(lines.length())
       }
       let from = 0
-      for (const to of groups(ends, options.maxBytes)) {
+      for (const to of groupLines(ends, options.maxBytes)) {
         yield* Effect.catch(file.append(lines.slice(from, to)), (error) =>
-          warn(`ATOF events cannot be written to ${file.path}: ${error.message}: choose another directory or free some space`))
+          warnOnce(`ATOF events cannot be written to ${file.path}: ${error.message}: choose another directory or free some space`))
         from = to
       }
     })
@@ -183,7 +183,7 @@ export const make = (
       Effect.sync(() => Queue.endUnsafe(queue)).pipe(
         Effect.andThen(Deferred.succeed(ending, undefined)),
         Effect.andThen(Effect.timeoutOption(Fiber.await(worker), deadline)),
-        Effect.flatMap((done) => Option.isSome(done) ? Effect.void : warn(`some ATOF events were not written to ${file.path}`))
+        Effect.flatMap((done) => Option.isSome(done) ? Effect.void : warnOnce(`some ATOF events were not written to ${file.path}`))
       )
     )
     return {

@@ -33,14 +33,14 @@ export interface GrowingBytes {
 export const make = (): GrowingBytes => {
   let buffer = new Uint8Array(smallest)
   let at = 0
-  const claim = (count: number): void => {
+  const ensureCapacity = (count: number): void => {
     if (at + count <= buffer.length) return
     const larger = new Uint8Array(Math.max(buffer.length * 2, at + count))
     larger.set(buffer.subarray(0, at))
     buffer = larger
   }
   /** Adds a text of ASCII; false, with nothing added, of every other one. */
-  const ascii = (text: string): boolean => {
+  const writeAscii = (text: string): boolean => {
     const { length } = text
     for (let index = 0; index < length; index++) {
       const code = text.charCodeAt(index)
@@ -52,14 +52,14 @@ export const make = (): GrowingBytes => {
   }
   return {
     length: () => at,
-    reserve: claim,
+    reserve: ensureCapacity,
     add: (more) => {
       if (typeof more === "string") {
-        claim(more.length * maxBytes)
-        if (more.length <= shortText && ascii(more)) return
+        ensureCapacity(more.length * maxBytes)
+        if (more.length <= shortText && writeAscii(more)) return
         at += encoder.encodeInto(more, buffer.subarray(at)).written
       } else {
-        claim(more.length)
+        ensureCapacity(more.length)
         buffer.set(more, at)
         at += more.length
       }

@@ -23,7 +23,7 @@ export interface Parts {
 const noBytes = (): undefined => undefined
 
 /** Parts of which nothing is known. */
-export const ofList = (list: ReadonlyArray<TextPart>): Parts => ({ list: () => list, bytes: noBytes })
+export const makeParts = (list: ReadonlyArray<TextPart>): Parts => ({ list: () => list, bytes: noBytes })
 
 /** A text that is a list of parts, separated by commas, between two others. */
 export class JoinedText {
@@ -58,15 +58,15 @@ export interface GrowingParts {
 }
 
 /** No parts yet. */
-export const growing = (): GrowingParts => {
+export const makeGrowingParts = (): GrowingParts => {
   const parts: Array<TextPart> = []
   let buffer = GrowingBytes.make()
   /** Part that the buffer begins with, and the end of each from that on. */
   let base = 0
   let ends: Array<number> = []
 
-  const beginOf = (part: number): number => part === base ? 0 : (ends[part - base - 1] ?? 0) + 1
-  const encode = (to: number): void => {
+  const findBegin = (part: number): number => part === base ? 0 : (ends[part - base - 1] ?? 0) + 1
+  const encodeUpTo = (to: number): void => {
     for (let index = base + ends.length; index < to; index++) {
       if (index > base) buffer.add(",")
       buffer.add(parts[index]?.text ?? "")
@@ -74,7 +74,7 @@ export const growing = (): GrowingParts => {
     }
   }
   const dropBefore = (first: number): void => {
-    const begin = beginOf(first)
+    const begin = findBegin(first)
     const kept = GrowingBytes.make()
     kept.add(buffer.slice(begin, buffer.length()))
     ends = ends.slice(first - base).map((end) => end - begin)
@@ -91,9 +91,9 @@ export const growing = (): GrowingParts => {
         bytes: () => {
           if (first < base || first >= to) return undefined
           if (ends.length === 0) base = first
-          encode(to)
-          if (beginOf(first) > maxBehind) dropBefore(first)
-          return buffer.slice(beginOf(first), ends[to - base - 1] ?? 0)
+          encodeUpTo(to)
+          if (findBegin(first) > maxBehind) dropBefore(first)
+          return buffer.slice(findBegin(first), ends[to - base - 1] ?? 0)
         }
       }
     }

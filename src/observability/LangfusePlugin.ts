@@ -27,7 +27,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { besideAddress, Environment } from "../config/Environment.ts"
+import { makeAddressGetter, Environment } from "../config/Environment.ts"
 import * as Plugin from "../plugin/Plugin.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
 import * as LangfuseSettings from "./langfuse/LangfuseSettings.ts"
@@ -38,25 +38,25 @@ const details = {
 }
 
 /** Traces with these settings; what was traced is sent when the scope is closed. */
-const tracing = (settings: LangfuseSettings.Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
+const startTracing = (settings: LangfuseSettings.Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
   Effect.flatMap(Effect.promise(() => import("./langfuse/LangfuseExport.ts")), ({ make }) => make(settings))
 
 /** The settings of the environment; undefined, with a warning, where they are missing or wrong. */
 export const fromEnvironment: Effect.Effect<LangfuseSettings.Settings | undefined, never, Environment> = Effect.gen(function*() {
   const environment = yield* Environment
-  const beside = besideAddress(environment, ["HERMES_LANGFUSE_BASE_URL", "LANGFUSE_BASE_URL"])
-  const get = (name: string) => name.endsWith("_KEY") ? beside(name) : environment.get(name)
-  const { settings, warnings } = LangfuseSettings.fromVariables(get)
+  const beside = makeAddressGetter(environment, ["HERMES_LANGFUSE_BASE_URL", "LANGFUSE_BASE_URL"])
+  const getVariable = (name: string) => name.endsWith("_KEY") ? beside(name) : environment.get(name)
+  const { settings, warnings } = LangfuseSettings.fromVariables(getVariable)
   for (const warning of warnings) yield* Effect.logWarning(`langfuse: ${warning}`)
   return settings
 })
 
 /** The plugin with the settings of an application. */
 export const make = (options: LangfuseSettings.Options): Plugin.Plugin<RunRecord> =>
-  Plugin.make({ ...details, build: Effect.as(tracing(LangfuseSettings.complete(options)), {}) })
+  Plugin.make({ ...details, build: Effect.as(startTracing(LangfuseSettings.complete(options)), {}) })
 
 /** The plugin with the settings of the environment. */
 export const plugin: Plugin.Plugin<Environment | RunRecord> = Plugin.make({
   ...details,
-  build: Effect.flatMap(fromEnvironment, (settings) => Effect.as(settings === undefined ? Effect.void : tracing(settings), {}))
+  build: Effect.flatMap(fromEnvironment, (settings) => Effect.as(settings === undefined ? Effect.void : startTracing(settings), {}))
 })

@@ -19,19 +19,19 @@ import * as RecordBatches from "./RecordBatches.ts"
 import * as RunSpans from "./RunSpans.ts"
 import * as RunTree from "./RunTree.ts"
 
-const rootOf = (run: RunTree.Run): RunTree.Run => run.child === undefined ? run : rootOf(run.child.parent)
+const findRootRun = (run: RunTree.Run): RunTree.Run => run.child === undefined ? run : findRootRun(run.child.parent)
 
 /**
- * Receives spans: `open` in the order in which they begin, a parent before what is in it; `close` each once. Of one that began before the
+ * Receives spans: `openSpan` in the order in which they begin, a parent before what is in it; `closeSpan` each once. Of one that began before the
  * sink was there it gets the end alone.
  */
 export interface Sink {
-  readonly open?: ((head: RunSpans.Head) => void) | undefined
+  readonly open?: ((head: RunSpans.SpanHead) => void) | undefined
   readonly close: (span: RunSpans.Span) => void
 }
 
 /** Spans of runs that go on, for all that show them: one tree of runs, of which each view makes spans of its own. */
-export interface Live {
+export interface LiveSpanTree {
   readonly add: (entries: ReadonlyArray<Entry>) => void
   /** Takes messages and tool sets of earlier runs of a session. */
   readonly remember: (entries: ReadonlyArray<Entry>) => void
@@ -48,13 +48,13 @@ export const maxRuns = 256
 export const idleSessions = 64
 
 /** Ends a node at a time in epoch milliseconds, unless it was ended. */
-type End = (node: RunTree.Node, at: number) => void
+type NodeEnder = (node: RunTree.Node, at: number) => void
 
 const isOver = (run: RunTree.Run): boolean =>
-  run.endedAt !== undefined && RunSpans.childrenOf(run).every((child) => child.endedAt !== undefined)
+  run.endedAt !== undefined && RunSpans.listChildren(run).every((child) => child.endedAt !== undefined)
 
 /** Ends a node with the parts of it that are open. */
-const endWhole = (node: RunTree.Node, at: number, end: End): void => {
+const endWhole = (node: RunTree.Node, at: number, end: NodeEnder): void => {
   const endPart = (part: RunTree.Node): void => end(part, at)
   if (node.kind === "step") RunSpans.visitStep(node, endPart)
   if (node.kind === "run") RunSpans.visitRun(node, endPart)
@@ -62,8 +62,8 @@ const endWhole = (node: RunTree.Node, at: number, end: End): void => {
 }
 
 /** Ends a run with all that is open in it; a run of a child that is cut is over with it. */
-const cutRun = (run: RunTree.Run, at: number, end: End): void => {
-  for (const child of RunSpans.childrenOf(run)) {
+const cutRun = (run: RunTree.Run, at: number, end: NodeEnder): void => {
+  for (const child of RunSpans.listChildren(run)) {
     if (child.run !== undefined) cutRun(child.run, at, end)
     end(child, at)
   }
@@ -71,10 +71,10 @@ const cutRun = (run: RunTree.Run, at: number, end: End): void => {
 }
 
 /** Makes spans of entries as they are written. `failed` is told of a view or a sink that failed; the others go on. */
-export const make = (failed: (error: unknown) => void): Live => {
+export const make = (failed: (error: unknown) => void): LiveSpanTree => {
   const tree = RunTree.make()
   /** Views with their sinks. */
-  const shown = new Set<{ readonly open: (node: RunTree.Node) => void; readonly close: End }>()
+  const shown = new Set<{ readonly open: (node: RunTree.Node) => void; readonly close: NodeEnder }>()
   /** Calls that are over, until their result is there. */
   const waiting = new Set<RunTree.Call>()
   /** Last run of each session that is over, the newest last. */
@@ -83,16 +83,16 @@ export const make = (failed: (error: unknown) => void): Live => {
   /** Runs that go on, the one that was heard of last at the end. */
   const going = new Map<RunTree.Run, number>()
 
-  const end: End = (node, at) => {
+  const endNode: NodeEnder = (node, at) => {
     if (node.isEnded === true) return
     node.isEnded = true
     if (node.kind === "call") waiting.delete(node)
     for (const { close } of shown) close(node, at)
   }
-  const settle = (): void => {
-    for (const call of waiting) if (RunSpans.resultOf(call) !== undefined) end(call, 0)
+  const endFinishedCalls = (): void => {
+    for (const call of waiting) if (RunSpans.readResultText(call) !== undefined) endNode(call, 0)
   }
-  const retire = (run: RunTree.Run): void => {
+  const retireRun = (run: RunTree.Run): void => {
     const before = idle.get(run.sessionId)
     idle.delete(run.sessionId)
     if (before !== undefined && before !== run) tree.forget(before)
@@ -107,7 +107,7 @@ export const make = (failed: (error: unknown) => void): Live => {
   /** The last one of these: entries of one run mostly follow each other. */
   let newest: RunTree.Run | undefined
 
-  const touch = (root: RunTree.Run, at: number): void => {
+  const markActive = (root: RunTree.Run, at: number): void => {
     const isGoing = !isOver(root)
     if (root !== newest || !isGoing) going.delete(root)
     if (isGoing) going.set(root, at)
@@ -115,7 +115,7 @@ export const make = (failed: (error: unknown) => void): Live => {
     if (going.size <= maxRuns) return
     for (const [oldest, since] of going) {
       if (going.size <= maxRuns) break
-      cutRun(oldest, since, end)
+      cutRun(oldest, since, endNode)
       going.delete(oldest)
       tree.forget(oldest)
     }
@@ -125,18 +125,18 @@ export const make = (failed: (error: unknown) => void): Live => {
     add: (entries) => {
       for (const entry of entries) {
         for (const change of tree.add(entry)) {
-          touch(rootOf(change._tag === "Noted" ? change.run : RunSpans.runOf(change.node)), entry.at)
+          markActive(findRootRun(change._tag === "Noted" ? change.run : RunSpans.findRun(change.node)), entry.at)
           if (change._tag === "Opened") for (const { open } of shown) open(change.node)
           else if (change._tag === "Closed") {
             if (change.node.kind === "call") waiting.add(change.node)
-            else endWhole(change.node, change.at, end)
+            else endWhole(change.node, change.at, endNode)
           }
         }
         if (entry.event._tag === "SessionEnded") tree.release(entry.sessionId)
       }
-      settle()
+      endFinishedCalls()
       for (const root of tree.roots.slice()) {
-        if (idle.get(root.sessionId) !== root && isOver(root)) retire(root)
+        if (idle.get(root.sessionId) !== root && isOver(root)) retireRun(root)
         // Side tasks of a run that is no longer in the tree.
         else if (root.start === undefined && root.steps.length === 0 && root.sideTasks.every(({ end }) => end !== undefined)) tree.forget(root)
       }
@@ -144,29 +144,29 @@ export const make = (failed: (error: unknown) => void): Live => {
     remember: (entries) => entries.forEach(tree.remember),
     knows: (sessionId) => tree.roots.some((root) => root.sessionId === sessionId),
     show: (view, sink) => {
-      const { has, headOf, spanOf } = RunSpans.spansOf(view, tree)
-      const contained = (work: () => void): void => {
+      const { has, headOf, spanOf } = RunSpans.makeSpanBuilder(view, tree)
+      const runContained = (work: () => void): void => {
         try {
           work()
         } catch (error) {
           failed(error)
         }
       }
-      const open = (node: RunTree.Node): void => {
-        if (sink.open !== undefined && has(node)) contained(() => sink.open?.(headOf(node)))
+      const openSpan = (node: RunTree.Node): void => {
+        if (sink.open !== undefined && has(node)) runContained(() => sink.open?.(headOf(node)))
       }
-      const close: End = (node, at) => {
-        if (has(node)) contained(() => sink.close(spanOf(node, at)))
+      const closeSpan: NodeEnder = (node, at) => {
+        if (has(node)) runContained(() => sink.close(spanOf(node, at)))
       }
-      const one = { open, close }
+      const one = { open: openSpan, close: closeSpan }
       shown.add(one)
       return (at) => {
         if (!shown.delete(one)) return
         const cut = new Set<RunTree.Node>()
-        const endHere: End = (node, at) => {
+        const endHere: NodeEnder = (node, at) => {
           if (node.isEnded === true || cut.has(node)) return
           cut.add(node)
-          close(node, at)
+          closeSpan(node, at)
         }
         for (const root of tree.roots) cutRun(root, at, endHere)
       }
@@ -175,12 +175,12 @@ export const make = (failed: (error: unknown) => void): Live => {
 }
 
 /** Spans of the runs of a record, as long as somebody shows them. */
-interface Followed {
+interface SpanFollower {
   readonly show: (view: RunSpans.View, sink: Sink, needsMessages: boolean) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /** Follows a record until the scope closes. */
-const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Followed, never, RunRecord | Scope.Scope> {
+const followRecord = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<SpanFollower, never, RunRecord | Scope.Scope> {
   const batches = yield* RecordBatches.ofRecord
   const failures: Array<unknown> = []
   const live = make((error) => void failures.push(error))
@@ -188,15 +188,15 @@ const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Fo
   const queue = yield* Queue.unbounded<Effect.Effect<void>, Cause.Done>()
   let readers = 0
 
-  const earlier = ({ sessionId }: Entry): Effect.Effect<void> =>
+  const recallSession = ({ sessionId }: Entry): Effect.Effect<void> =>
     Stream.runCollect(record.read({ sessionId, kinds: ["MessageAppended", "ToolsOffered"] })).pipe(
       Effect.map(live.remember),
       Effect.catch((error) => Effect.logDebug(`spans of the session ${sessionId} lack its earlier messages: ${error.message}`))
     )
-  const take = Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
+  const takeEntries = Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
     if (readers > 0) {
       for (const entry of entries) {
-        if (entry.event._tag === "RunStarted" && entry.event.resumed && !live.knows(entry.sessionId)) yield* earlier(entry)
+        if (entry.event._tag === "RunStarted" && entry.event.resumed && !live.knows(entry.sessionId)) yield* recallSession(entry)
       }
     }
     live.add(entries)
@@ -207,7 +207,7 @@ const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Fo
   )
   yield* Effect.forkScoped(Effect.catchTag(Effect.forever(work), "Done", () => Effect.void))
   yield* Effect.addFinalizer(() => Effect.sync(() => Queue.endUnsafe(queue)))
-  yield* batches.listen((entries) => void Queue.offerUnsafe(queue, take(entries)))
+  yield* batches.listen((entries) => void Queue.offerUnsafe(queue, takeEntries(entries)))
 
   return {
     show: (view, sink, needsMessages) =>
@@ -233,12 +233,12 @@ const follow = Effect.fnUntraced(function*(record: Service): Effect.fn.Return<Fo
 })
 
 /** Followers of records, which end with the last one that uses them. */
-const followers = new WeakMap<Service, RcRef.RcRef<Followed>>()
+const followers = new WeakMap<Service, RcRef.RcRef<SpanFollower>>()
 
-const followerOf = Effect.fnUntraced(function*(record: Service) {
+const getFollower = Effect.fnUntraced(function*(record: Service) {
   // The reference ends its content itself, and goes with the record.
   const made = yield* Effect.provideService(
-    RcRef.make({ acquire: Effect.provideService(follow(record), RunRecord, record) }),
+    RcRef.make({ acquire: Effect.provideService(followRecord(record), RunRecord, record) }),
     Scope.Scope,
     Scope.makeUnsafe()
   )
@@ -256,7 +256,7 @@ export const listen = (
   sink: Sink,
   needsMessages: boolean
 ): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
-  Effect.flatMap(RunRecord.use(followerOf), ({ show }) => show(view, sink, needsMessages))
+  Effect.flatMap(RunRecord.use(getFollower), ({ show }) => show(view, sink, needsMessages))
 
 /** Targets that exporters of a record's runs have taken. */
 const targets = new WeakMap<Service, Set<string>>()
@@ -265,7 +265,7 @@ const targets = new WeakMap<Service, Set<string>>()
  * Takes a target for the scope. False, with a warning, where an exporter of the same runs has it or has one that excludes it: spans
  * would be there twice, and what happens in a call could be in one of the two only.
  */
-export const claim = (
+export const claimTarget = (
   target: string,
   { excludes = (other) => other === target, remedy }: { readonly excludes?: (other: string) => boolean; readonly remedy: string }
 ): Effect.Effect<boolean, never, RunRecord | Scope.Scope> =>

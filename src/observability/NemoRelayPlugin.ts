@@ -36,11 +36,11 @@ import type * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { Environment, HiddenVariables } from "../config/Environment.ts"
-import { describe } from "../middleware/Faults.ts"
+import { describeError } from "../middleware/Faults.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Plugin from "../plugin/Plugin.ts"
 import type { Listener, RunRecord } from "../session/RunRecord.ts"
-import { text } from "./atif/Value.ts"
+import { toNonEmptyText } from "./atif/Value.ts"
 import type { Event } from "./Atof.ts"
 import * as Activation from "./relay/Activation.ts"
 import * as PluginsToml from "./relay/PluginsToml.ts"
@@ -67,10 +67,10 @@ export interface Parts {
 const isRoot = (event: Event, end: "start" | "end"): boolean =>
   event.kind === "scope" && event.category === "agent" && event.scope_category === end && !event.parent_uuid
 
-type Tell = (message: string) => Effect.Effect<void>
+type WarningReporter = (message: string) => Effect.Effect<void>
 
 /** The components of a configuration; none where there is no configuration, or none that can be used. */
-const components = Effect.fnUntraced(function*(library: Library.Library, file: string | undefined, tell: Tell) {
+const loadComponents = Effect.fnUntraced(function*(library: Library.Library, file: string | undefined, tell: WarningReporter) {
   if (file === undefined) return undefined
   const read = yield* Effect.result(PluginsToml.read(file))
   if (Result.isFailure(read)) {
@@ -78,34 +78,34 @@ const components = Effect.fnUntraced(function*(library: Library.Library, file: s
     return undefined
   }
   yield* Effect.forEach(read.success.warnings, tell, { discard: true })
-  yield* (yield* HiddenVariables).lend(PluginsToml.variables(read.success))
+  yield* (yield* HiddenVariables).lend(PluginsToml.listVariables(read.success))
   return { document: read.success, activation: yield* Activation.make(library, file, read.success, tell) }
 })
 
-const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { pluginsToml, trace }: Settings, tell: Tell) {
-  const found = yield* components(library, pluginsToml, tell)
+const openWithLibrary = Effect.fnUntraced(function*(library: Library.Library, { pluginsToml, trace }: Settings, tell: WarningReporter) {
+  const found = yield* loadComponents(library, pluginsToml, tell)
   const activation = found?.activation
   const spans = Spans.make(library)
-  const managed = (): Spans.Managed => {
+  const describeManaged = (): Spans.ManagedCalls => {
     const isOn = activation?.active()?.mode !== undefined
     return { llm: isOn && library.llmCallExecuteAsync !== undefined, tool: isOn && library.toolCallExecuteAsync !== undefined }
   }
 
   /** Sessions that are open and nobody's child: a child may outlive its parent's session, and needs no components for itself. */
   const roots = new Set<string>()
-  const play = Effect.fnUntraced(function*(event: Event) {
+  const playEvent = Effect.fnUntraced(function*(event: Event) {
     if (isRoot(event, "start")) {
-      if (activation !== undefined && roots.size === 0) yield* activation.on(text(event.metadata?.["model"]))
+      if (activation !== undefined && roots.size === 0) yield* activation.on(toNonEmptyText(event.metadata?.["model"]))
       roots.add(event.uuid)
     }
-    for (const error of spans.play(event, managed())) yield* tell(`NeMo Relay refused an event: ${describe(error)}`)
+    for (const error of spans.play(event, describeManaged())) yield* tell(`NeMo Relay refused an event: ${describeError(error)}`)
     if (!isRoot(event, "end") || !roots.delete(event.uuid) || roots.size > 0) return
     spans.clear()
     if (activation !== undefined) yield* activation.off
   })
   const passed = new Set<Listener>()
   // Closed in the opposite order: what is passed on at the end is written.
-  yield* TracePlugin.open(trace, {
+  yield* TracePlugin.openExporters(trace, {
     taken: {
       atof: () => activation?.owner()?.hasAtof === true,
       atif: () => activation?.owner()?.hasAtif === true
@@ -114,7 +114,7 @@ const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { plug
   })
   const feed = yield* RecordFeed.open({
     agent: trace.agent,
-    play,
+    play: playEvent,
     passOn: (entries) => passed.forEach((listener) => listener(entries)),
     tell
   })
@@ -129,7 +129,7 @@ const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { plug
       const agent = spans.agent(sessionId)
       if (agent !== undefined) begun.set(agent, turnId)
       const mode = activation?.active()?.mode
-      return agent === undefined || mode === undefined || !managed()[kind] ? undefined : { agent, mode }
+      return agent === undefined || mode === undefined || !describeManaged()[kind] ? undefined : { agent, mode }
     })
   })
   return { middleware }
@@ -141,13 +141,13 @@ export const open = (
   load: Effect.Effect<Library.Library, Library.NoLibrary> = Library.load
 ): Effect.Effect<Parts, never, RunRecord | FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function*() {
-    const tell = Activation.teller()
+    const tell = Activation.makeWarner()
     const library = yield* Effect.result(load)
-    if (Result.isSuccess(library)) return yield* withLibrary(library.success, settings, tell)
+    if (Result.isSuccess(library)) return yield* openWithLibrary(library.success, settings, tell)
     yield* tell(`${library.failure.message}; files that HERMES_NEMO_RELAY_* ask for are written without it${
       settings.pluginsToml === undefined ? "" : `, components of ${settings.pluginsToml} are off`
     }`)
-    yield* TracePlugin.open(settings.trace)
+    yield* TracePlugin.openExporters(settings.trace)
     return { middleware: [] }
   })
 
@@ -163,5 +163,5 @@ export const make = (settings: Settings) => Plugin.make({ ...details, build: ope
 export const plugin = Plugin.make({
   ...details,
   build: Effect.flatMap(Environment, ({ get }) =>
-    open({ trace: TraceSettings.fromVariables(get), pluginsToml: TraceSettings.pluginsToml(get) }))
+    open({ trace: TraceSettings.fromVariables(get), pluginsToml: TraceSettings.readPluginsTomlPath(get) }))
 })

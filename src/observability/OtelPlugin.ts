@@ -44,53 +44,53 @@ import * as Telemetry from "./Telemetry.ts"
 const agentName = "hermes"
 
 /** The span that a run was started in, as the record has it. */
-const startedIn = ({ start }: { readonly start: Partial<TraceContext.Carrier> | undefined }): Tracer.AnySpan | undefined =>
+const readParentSpan = ({ start }: { readonly start: Partial<TraceContext.Carrier> | undefined }): Tracer.AnySpan | undefined =>
   TraceContext.parse(start?.traceparent, start?.tracestate)
 
 /** Trace of a run under a span; the same for a call that begins and for the spans that are made of the record. */
-const placing = ({ parent, sampler }: OtelSettings.Settings) => {
+const makePlacement = ({ parent, sampler }: OtelSettings.Settings) => {
   /** Run of the newest place, and its trace id: places of one run mostly follow each other. */
   let newest = { turnId: "", traceId: "" }
-  const ownTraceId = (turnId: string): string => {
-    if (newest.turnId !== turnId) newest = { turnId, traceId: RunSpans.traceIdOf(turnId) }
+  const getOwnTraceId = (turnId: string): string => {
+    if (newest.turnId !== turnId) newest = { turnId, traceId: RunSpans.makeTraceId(turnId) }
     return newest.traceId
   }
-  const traceOf = (above: Tracer.AnySpan | undefined, turnId: string) => {
-    const traceId = above?.traceId.padStart(32, "0") ?? ownTraceId(turnId)
-    return { traceId, sampled: sampler(above, traceId), traceState: TraceContext.stateOf(above) }
+  const resolveTrace = (above: Tracer.AnySpan | undefined, turnId: string) => {
+    const traceId = above?.traceId.padStart(32, "0") ?? getOwnTraceId(turnId)
+    return { traceId, sampled: sampler(above, traceId), traceState: TraceContext.findTraceState(above) }
   }
-  const place = (context: Context.Context<never>, turnId: string, spanId: string): Tracer.AnySpan => {
-    const { sampled, traceId, traceState } = traceOf(TraceContext.nearest(context) ?? parent, turnId)
+  const makePlaceSpan = (context: Context.Context<never>, turnId: string, spanId: string): Tracer.AnySpan => {
+    const { sampled, traceId, traceState } = resolveTrace(TraceContext.findNearestSpan(context) ?? parent, turnId)
     const annotations = traceState === undefined ? undefined : Context.make(TraceContext.TraceState, traceState)
     return Tracer.externalSpan({ traceId, spanId, sampled, annotations })
   }
-  const trace: RunSpans.View["trace"] = (run) => {
-    const above = startedIn(run) ?? parent
-    return { ...traceOf(above, run.turnId), parentSpanId: above?.spanId }
+  const resolveRunTrace: RunSpans.View["trace"] = (run) => {
+    const above = readParentSpan(run) ?? parent
+    return { ...resolveTrace(above, run.turnId), parentSpanId: above?.spanId }
   }
   const places: Telemetry.Places = {
-    attempt: (context, { turnId }, { apiRequestId }) => place(context, turnId, RunSpans.attemptId(apiRequestId)),
-    call: (context, { turnId }, { apiRequestId, toolCallId }) => place(context, turnId, RunSpans.callId(apiRequestId, toolCallId))
+    attempt: (context, { turnId }, { apiRequestId }) => makePlaceSpan(context, turnId, RunSpans.makeAttemptSpanId(apiRequestId)),
+    call: (context, { turnId }, { apiRequestId, toolCallId }) => makePlaceSpan(context, turnId, RunSpans.makeCallSpanId(apiRequestId, toolCallId))
   }
-  return { trace, places }
+  return { trace: resolveRunTrace, places }
 }
 
 /** The view of runs that the variables ask for. */
-export const view = (settings: OtelSettings.Settings): RunSpans.View => {
+export const makeView = (settings: OtelSettings.Settings): RunSpans.View => {
   const { captureContent, duplicateNames: duplicate, maxValueChars } = settings
-  const whole = Attributes.view({ agentName, captureContent, duplicate }, placing(settings).trace)
+  const whole = Attributes.makeView({ agentName, captureContent, duplicate }, makePlacement(settings).trace)
   if (maxValueChars === undefined) return whole
-  const cut = (value: RunSpans.Value): RunSpans.Value =>
-    typeof value === "string" || value instanceof JoinedText ? TextCut.head(value.toString(), maxValueChars) : value
+  const cutValue = (value: RunSpans.Value): RunSpans.Value =>
+    typeof value === "string" || value instanceof JoinedText ? TextCut.takeHead(value.toString(), maxValueChars) : value
   return {
     ...whole,
     attributes: (node, outcome, tree) =>
-      Object.fromEntries(Object.entries(whole.attributes(node, outcome, tree)).flatMap(([name, value]) => value === undefined ? [] : [[name, cut(value)]]))
+      Object.fromEntries(Object.entries(whole.attributes(node, outcome, tree)).flatMap(([name, value]) => value === undefined ? [] : [[name, cutValue(value)]]))
   }
 }
 
 /** Exports what the variables ask for; what waits is sent when the scope is closed. */
-const build = (
+const buildExport = (
   variables: Readonly<Record<string, string | undefined>>
 ): Effect.Effect<Pick<Telemetry.Contribution, "middleware">, never, RunRecord | Scope.Scope> =>
   Effect.gen(function*() {
@@ -98,25 +98,25 @@ const build = (
     for (const warning of warnings) yield* Effect.logWarning(`otel: ${warning}`)
     if (settings === undefined || Object.keys(settings.exports).length === 0) return { middleware: [] }
     const target = `otlp ${settings.traces.url}`
-    const excludes = (other: string) => other === Telemetry.tracerTarget || other === target
-    if (!(yield* LiveSpans.claim(target, { excludes, remedy: Telemetry.exclusive }))) return { middleware: [] }
+    const isExcluded = (other: string) => other === Telemetry.tracerTarget || other === target
+    if (!(yield* LiveSpans.claimTarget(target, { excludes: isExcluded, remedy: Telemetry.exclusive }))) return { middleware: [] }
     const { make } = yield* Effect.promise(() => import("./otel/Exporters.ts"))
     const { loggers, metrics, send } = yield* make(settings)
     const run = Effect.runSyncWith(yield* Effect.context<never>())
-    yield* LiveSpans.listen(view(settings), {
+    yield* LiveSpans.listen(makeView(settings), {
       close: (span) => {
         const { endedAt: at, spanId, traceId } = span
         const isShown = settings.exemplars === "always_on" || (settings.exemplars === "trace_based" && span.sampled && send !== undefined)
         if (metrics !== undefined) {
           const exemplar = isShown ? { traceId, spanId, at } : undefined
-          Metrics.count(span, agentName, (instrument, labels, value) => metrics.record(instrument, labels, value, exemplar))
+          Metrics.recordSpan(span, agentName, (instrument, labels, value) => metrics.record(instrument, labels, value, exemplar))
         }
         if (loggers !== undefined && Telemetry.isLogged(span)) run(Telemetry.logSpan(span, agentName, loggers))
         send?.(span)
       }
     }, settings.captureContent && send !== undefined)
     // Without an exporter of traces nobody would know the spans that calls are put into.
-    return { middleware: send === undefined && loggers === undefined ? [] : Telemetry.middleware(placing(settings).places, loggers) }
+    return { middleware: send === undefined && loggers === undefined ? [] : Telemetry.makeMiddleware(makePlacement(settings).places, loggers) }
   })
 
 const details = {
@@ -126,11 +126,11 @@ const details = {
 
 /** The plugin with these variables. */
 export const make = (variables: Readonly<Record<string, string | undefined>>): Plugin.Plugin<RunRecord> =>
-  Plugin.make({ ...details, build: build(variables) })
+  Plugin.make({ ...details, build: buildExport(variables) })
 
 /** The plugin with the variables of the program. */
 export const plugin: Plugin.Plugin<Environment | RunRecord> = Plugin.make({
   ...details,
   build: Effect.flatMap(Environment, ({ file, get, process }) =>
-    build(Object.fromEntries(Object.keys({ ...file, ...process }).map((name) => [name, get(name)]))))
+    buildExport(Object.fromEntries(Object.keys({ ...file, ...process }).map((name) => [name, get(name)]))))
 })

@@ -4,7 +4,7 @@ import type * as FileSystem from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
 
 /** Runs a write again, after making the directory, where that was not there. */
-export const inDirectory = <A>(
+export const writeInDirectory = <A>(
   fs: FileSystem.FileSystem,
   directory: string,
   write: Effect.Effect<A, PlatformError>

@@ -36,7 +36,7 @@ export const make = Effect.fnUntraced(function*(source: Service["listen"]): Effe
   const listeners = new Set<Listener>()
   let pending: Array<Entry> = []
   let came = Deferred.makeUnsafe<void>()
-  const flush = (): void => {
+  const flushPending = (): void => {
     if (pending.length === 0) return
     const entries = pending
     pending = []
@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function*(source: Service["listen"]): Effe
     const group = safe(entries)
     for (const listener of listeners) listener(group)
   }
-  const passOn = Effect.catchDefect(Effect.sync(flush), (defect) =>
+  const passOn = Effect.catchDefect(Effect.sync(flushPending), (defect) =>
     Effect.logWarning("Entries of the run record cannot be exported; what exporters make of these is missing.", defect))
   const work = Effect.suspend(() => Deferred.await(came)).pipe(Effect.andThen(passOn), Effect.andThen(Effect.sleep(pause)))
   yield* Effect.forkScoped(Effect.forever(work))

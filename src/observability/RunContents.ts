@@ -7,7 +7,7 @@ import type { ToolDefinition } from "../domain/Model.ts"
 import type * as Record from "../domain/RecordEvent.ts"
 import type { Attempt, Message } from "./RunNodes.ts"
 
-type Tagged<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
+type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
 /**
  * Request of an attempt. A message that cannot be resolved is undefined: the record has lost it. The lists of messages are those of the
@@ -23,7 +23,7 @@ export interface Request {
 }
 
 /** Messages of an attempt, to be read from the newest on; the cost does not grow with the length of the session. */
-export interface Sent {
+export interface SentMessages {
   /** Number of messages, with those that the record has lost. */
   readonly count: number
   /** System prompts, in order. */
@@ -47,11 +47,11 @@ interface Session {
   /** For each position the number of known messages before it that are no system prompts, as far as it was asked for. */
   readonly counts: Array<number>
   /** The last request of a step: one that begins with the same messages is the same lists, grown. */
-  last: Resolved | undefined
+  last: ResolvedRequest | undefined
 }
 
 /** Messages of a request, and the references that they are of. */
-interface Resolved {
+interface ResolvedRequest {
   references: ReadonlyArray<Record.Reference>
   /** False where a message was not found. */
   isWhole: boolean
@@ -63,7 +63,7 @@ interface Resolved {
 const isSaid = (message: Prompt.Message | undefined): message is Prompt.Message => message !== undefined && message.role !== "system"
 
 /** First and last position of a reference to stored messages. */
-const rangeOf = (reference: Exclude<Record.Reference, string>): readonly [number, number] =>
+const toRange = (reference: Exclude<Record.Reference, string>): readonly [number, number] =>
   typeof reference === "number" ? [reference, reference] : [reference[0], reference[1]]
 
 /** True where references begin with earlier ones; the last range of those may have grown. */
@@ -71,7 +71,7 @@ const isGrown = (references: ReadonlyArray<Record.Reference>, before: ReadonlyAr
   references.length >= before.length && before.every((one, index) => {
     const reference = references[index]
     if (reference === undefined || typeof one === "string" || typeof reference === "string") return reference === one
-    const [[from, to], [first, last]] = [rangeOf(one), rangeOf(reference)]
+    const [[from, to], [first, last]] = [toRange(one), toRange(reference)]
     return first === from && (index === before.length - 1 ? last >= to : last === to)
   })
 
@@ -86,7 +86,7 @@ const countBefore = ({ counts, positions }: Session, position: number): number =
 }
 
 /** The attempt before another one in its run; none for side tasks. */
-const attemptBefore = (attempt: Attempt): Attempt | undefined => {
+const findAttemptBefore = (attempt: Attempt): Attempt | undefined => {
   const { run, step } = attempt
   if (step === undefined) return undefined
   const at = step.attempts.indexOf(attempt)
@@ -96,24 +96,24 @@ const attemptBefore = (attempt: Attempt): Attempt | undefined => {
 /** Contents of no session yet. */
 export const make = () => {
   const sessions = new Map<string, Session>()
-  const of = (sessionId: string): Session => {
+  const getSession = (sessionId: string): Session => {
     const known = sessions.get(sessionId) ??
       { positions: new Map(), named: new Map(), tools: new Map(), systems: new Set(), counts: [0], last: undefined }
     sessions.set(sessionId, known)
     return known
   }
-  const tools = ({ run, start }: Attempt): ReadonlyArray<ToolDefinition> =>
-    start.tools === undefined ? [] : of(run.sessionId).tools.get(start.tools) ?? []
+  const findTools = ({ run, start }: Attempt): ReadonlyArray<ToolDefinition> =>
+    start.tools === undefined ? [] : getSession(run.sessionId).tools.get(start.tools) ?? []
 
-  const request = (attempt: Attempt): Request => {
+  const resolveRequest = (attempt: Attempt): Request => {
     const { run, start: { messages: references, task } } = attempt
-    const session = of(run.sessionId)
+    const session = getSession(run.sessionId)
     const { last, named, positions } = session
-    const resolved: Resolved = last !== undefined && task === undefined && isGrown(references, last.references)
+    const resolved: ResolvedRequest = last !== undefined && task === undefined && isGrown(references, last.references)
       ? last
       : { references: [], isWhole: true, messages: [], names: [], origins: [] }
     const { messages, names, origins, references: known } = resolved
-    const add = (message: Prompt.Message | undefined, name: number | string, origin: Record.Origin | undefined): void => {
+    const addMessage = (message: Prompt.Message | undefined, name: number | string, origin: Record.Origin | undefined): void => {
       if (message === undefined) resolved.isWhole = false
       messages.push(message)
       names.push(name)
@@ -123,25 +123,25 @@ export const make = () => {
       const [reference, before] = [references[index], known[index]]
       if (reference === undefined) continue
       if (typeof reference === "string") {
-        if (before === undefined) add(named.get(reference), reference, undefined)
+        if (before === undefined) addMessage(named.get(reference), reference, undefined)
         continue
       }
-      const [from, to] = rangeOf(reference)
-      const next = before === undefined || typeof before === "string" ? from : rangeOf(before)[1] + 1
+      const [from, to] = toRange(reference)
+      const next = before === undefined || typeof before === "string" ? from : toRange(before)[1] + 1
       for (let at = next; at <= to; at++) {
         const kept = positions.get(at)
-        add(kept?.message, at, kept?.origin)
+        addMessage(kept?.message, at, kept?.origin)
       }
     }
     resolved.references = references
     // One that names what is not there yet may find it later.
     if (task === undefined) session.last = resolved.isWhole ? resolved : undefined
-    return { messages, names, origins, tools: tools(attempt) }
+    return { messages, names, origins, tools: findTools(attempt) }
   }
 
   return {
-    keep: ({ at, sessionId }: Record.Entry, { copyOf, id, message, origin, position }: Tagged<"MessageAppended">): Message => {
-      const session = of(sessionId)
+    keep: ({ at, sessionId }: Record.Entry, { copyOf, id, message, origin, position }: TaggedEvent<"MessageAppended">): Message => {
+      const session = getSession(sessionId)
       const { counts, named, positions, systems } = session
       const kept: Message = { at, origin, position, message, ...(copyOf === undefined ? {} : { copyOf }) }
       if (position !== undefined) {
@@ -158,16 +158,16 @@ export const make = () => {
       }
       return kept
     },
-    offered: ({ sessionId }: Record.Entry, { definitions, hash }: Tagged<"ToolsOffered">): void => {
-      const known = of(sessionId).tools
+    offered: ({ sessionId }: Record.Entry, { definitions, hash }: TaggedEvent<"ToolsOffered">): void => {
+      const known = getSession(sessionId).tools
       // Definitions in the record are those that a model was given.
       if (!known.has(hash)) known.set(hash, definitions as ReadonlyArray<ToolDefinition>)
     },
-    request,
+    request: resolveRequest,
     /** `begun` are messages with which the session began before this attempt, its first one. */
-    sent: (attempt: Attempt, begun: ReadonlyArray<Message>): Sent => {
+    sent: (attempt: Attempt, begun: ReadonlyArray<Message>): SentMessages => {
       const { run, start: { messages } } = attempt
-      const session = of(run.sessionId)
+      const session = getSession(run.sessionId)
       const { named, positions, systems } = session
       const system: Array<Prompt.Message> = []
       let [count, said] = [0, 0]
@@ -179,7 +179,7 @@ export const make = () => {
           else if (message !== undefined) system.push(message)
           continue
         }
-        const [from, to] = rangeOf(reference)
+        const [from, to] = toRange(reference)
         count += to - from + 1
         said += countBefore(session, to + 1) - countBefore(session, from)
         for (const position of Array.from(systems).filter((at) => at >= from && at <= to).toSorted((a, b) => a - b)) {
@@ -187,13 +187,13 @@ export const make = () => {
           if (message !== undefined) system.push(message)
         }
       }
-      const before = new Set(attemptBefore(attempt)?.start.messages)
+      const before = new Set(findAttemptBefore(attempt)?.start.messages)
       const unstored = messages.flatMap((reference) => typeof reference === "string" && !before.has(reference) ? named.get(reference) ?? [] : [])
       return {
         count,
         system,
         said,
-        messages: () => request(attempt).messages,
+        messages: () => resolveRequest(attempt).messages,
         fresh: [...begun.flatMap(({ message }) => message ?? []), ...unstored].filter(isSaid),
         newest: (wants) => {
           for (let index = messages.length - 1; index >= 0; index--) {
@@ -204,7 +204,7 @@ export const make = () => {
               if (isSaid(message) && !wants(message)) return
               continue
             }
-            const [from, to] = rangeOf(reference)
+            const [from, to] = toRange(reference)
             for (let at = to; at >= from; at--) {
               const message = positions.get(at)?.message
               if (isSaid(message) && !wants(message)) return
@@ -214,12 +214,12 @@ export const make = () => {
       }
     },
     unstored: ({ run, start }: Attempt): ReadonlyArray<Prompt.Message> => {
-      const { named } = of(run.sessionId)
+      const { named } = getSession(run.sessionId)
       return start.messages.flatMap((reference) => typeof reference === "string" ? named.get(reference) ?? [] : [])
     },
-    tools,
+    tools: findTools,
     conversation: (sessionId: string): ReadonlyArray<Message> =>
-      Array.from(of(sessionId).positions.values()).toSorted((a, b) => (a.position ?? 0) - (b.position ?? 0)),
+      Array.from(getSession(sessionId).positions.values()).toSorted((a, b) => (a.position ?? 0) - (b.position ?? 0)),
     forget: (sessionId: string): void => void sessions.delete(sessionId)
   }
 }

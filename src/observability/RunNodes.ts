@@ -14,7 +14,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Record from "../domain/RecordEvent.ts"
 
-type Tagged<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
+type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
 /** A message and its place. */
 export interface Message {
@@ -32,9 +32,9 @@ export interface Message {
 export interface Beginning {
   readonly at: number
   readonly turnId: string
-  readonly link: Tagged<"ReplayBegun">
+  readonly link: TaggedEvent<"ReplayBegun">
   /** Present where the conversation of the other session was compacted. */
-  rewritten: Tagged<"ContextRewritten"> | undefined
+  rewritten: TaggedEvent<"ContextRewritten"> | undefined
   readonly messages: Array<Message>
 }
 
@@ -43,11 +43,11 @@ interface Aside {
   readonly at: number
   /** The step that was under way; 0 before the first. */
   readonly step: number
-  readonly event: Tagged<"Waiting" | "RouteChanged" | "Notice" | "ContextRewritten" | "Gap" | "AnswerAdapted">
+  readonly event: TaggedEvent<"Waiting" | "RouteChanged" | "Notice" | "ContextRewritten" | "Gap" | "AnswerAdapted">
 }
 
 /** Marks of a part of the tree for its views: a field costs less than a place in a weak map. */
-interface Shown {
+interface SpanState {
   /** Id of its span, once somebody asked. */
   spanId?: string | undefined
   /** True of one whose span was ended. */
@@ -55,7 +55,7 @@ interface Shown {
 }
 
 /** A request to a provider and its answer. */
-export interface Attempt extends Shown {
+export interface Attempt extends SpanState {
   readonly kind: "attempt"
   readonly run: Run
   /** Undefined of a side task. */
@@ -63,21 +63,21 @@ export interface Attempt extends Shown {
   /** Of a side task: the call whose tool or approval asked. */
   readonly call: Call | undefined
   readonly startedAt: number
-  readonly start: Tagged<"AttemptStarted">
+  readonly start: TaggedEvent<"AttemptStarted">
   endedAt: number | undefined
-  end: Tagged<"AttemptEnded"> | undefined
+  end: TaggedEvent<"AttemptEnded"> | undefined
 }
 
 /** An approval that a call needed. */
-export interface Approval extends Shown {
+export interface Approval extends SpanState {
   readonly kind: "approval"
   readonly call: Call
   readonly endedAt: number
-  readonly event: Tagged<"ApprovalDecided">
+  readonly event: TaggedEvent<"ApprovalDecided">
 }
 
 /** A tool call. */
-export interface Call extends Shown {
+export interface Call extends SpanState {
   readonly kind: "call"
   readonly run: Run
   readonly step: Step | undefined
@@ -87,35 +87,35 @@ export interface Call extends Shown {
   readonly name: string
   readonly args: unknown
   startedAt: number
-  start: Tagged<"CallStarted"> | undefined
+  start: TaggedEvent<"CallStarted"> | undefined
   endedAt: number | undefined
-  end: Tagged<"CallEnded"> | undefined
+  end: TaggedEvent<"CallEnded"> | undefined
   /** The result as the model gets it. */
   result: Prompt.ToolResultPart | undefined
   /** Last request to an MCP server, of a tool of one. */
-  mcp?: { readonly at: number; readonly event: Tagged<"McpRequested"> } | undefined
+  mcp?: { readonly at: number; readonly event: TaggedEvent<"McpRequested"> } | undefined
   readonly approvals: Array<Approval>
   /** Files that it made, changed or removed. */
-  readonly changes: Array<Tagged<"FileChanged">>
+  readonly changes: Array<TaggedEvent<"FileChanged">>
   readonly children: Array<Child>
   /** Calls that its tool made. */
   readonly calls: Array<Call>
 }
 
 /** A child agent; its run begins a little later, under a session of its own. */
-export interface Child extends Shown {
+export interface Child extends SpanState {
   readonly kind: "child"
   readonly parent: Run
   readonly call: Call | undefined
   readonly startedAt: number
-  readonly start: Tagged<"ChildStarted">
+  readonly start: TaggedEvent<"ChildStarted">
   endedAt: number | undefined
-  end: Tagged<"ChildEnded"> | undefined
+  end: TaggedEvent<"ChildEnded"> | undefined
   run: Run | undefined
 }
 
 /** One pass of the loop. */
-export interface Step extends Shown {
+export interface Step extends SpanState {
   readonly kind: "step"
   readonly run: Run
   readonly number: number
@@ -129,15 +129,15 @@ export interface Step extends Shown {
 }
 
 /** A run. */
-export interface Run extends Shown {
+export interface Run extends SpanState {
   readonly kind: "run"
   readonly sessionId: string
   readonly turnId: string
   readonly startedAt: number
   /** Undefined where the beginning is not in the record. */
-  readonly start: Tagged<"RunStarted"> | undefined
+  readonly start: TaggedEvent<"RunStarted"> | undefined
   endedAt: number | undefined
-  end: Tagged<"RunEnded"> | undefined
+  end: TaggedEvent<"RunEnded"> | undefined
   /** Of a child's run. */
   readonly child: Child | undefined
   /** Messages that it added, in order. */

@@ -58,7 +58,7 @@ export interface Event {
 }
 
 /** A span that begins. Times are epoch milliseconds. */
-export interface Head extends Trace {
+export interface SpanHead extends Trace {
   readonly node: RunTree.Node
   /** 16 hexadecimal digits. */
   readonly spanId: string
@@ -70,7 +70,7 @@ export interface Head extends Trace {
 }
 
 /** A span that is over. */
-export interface Span extends Head {
+export interface Span extends SpanHead {
   readonly endedAt: number
   readonly outcome: Outcome
   readonly attributes: SparseAttributes
@@ -94,104 +94,104 @@ const known = new Map<string, string>()
 
 const maxKnown = 4096
 
-const spanIdOf = (seed: string): string => {
+const getSpanId = (seed: string): string => {
   const before = known.get(seed)
   if (before !== undefined) return before
   if (known.size >= maxKnown) known.clear()
-  const made = Digest.hex(seed, 16)
+  const made = Digest.toHex(seed, 16)
   known.set(seed, made)
   return made
 }
 
 /** Trace id of a run that nothing leads to. */
-export const traceIdOf = (turnId: string): string => Digest.hex(`trace ${turnId}`, 32)
+export const makeTraceId = (turnId: string): string => Digest.toHex(`trace ${turnId}`, 32)
 
 /** Span id of a run that is no child. */
-export const runId = (turnId: string): string => Digest.hex(`run ${turnId}`, 16)
+export const makeRunSpanId = (turnId: string): string => Digest.toHex(`run ${turnId}`, 16)
 
 /** Span id of a child agent and of its run. */
-export const childId = (sessionId: string): string => Digest.hex(`child ${sessionId}`, 16)
+export const makeChildSpanId = (sessionId: string): string => Digest.toHex(`child ${sessionId}`, 16)
 
 /** Span id of an attempt. */
-export const attemptId = (apiRequestId: string): string => spanIdOf(`attempt ${apiRequestId}`)
+export const makeAttemptSpanId = (apiRequestId: string): string => getSpanId(`attempt ${apiRequestId}`)
 
 /** Span id of a tool call; providers name calls anew in each answer. */
-export const callId = (apiRequestId: string, toolCallId: string): string => spanIdOf(`call ${apiRequestId} ${toolCallId}`)
+export const makeCallSpanId = (apiRequestId: string, toolCallId: string): string => getSpanId(`call ${apiRequestId} ${toolCallId}`)
 
 /** Span id of a step. The summary of a run that used up a limit is a second step of the last number. */
-export const stepId = (turnId: string, step: number, isAgain = false): string => Digest.hex(`step ${turnId} ${step}${isAgain ? " again" : ""}`, 16)
+export const makeStepSpanId = (turnId: string, step: number, isAgain = false): string => Digest.toHex(`step ${turnId} ${step}${isAgain ? " again" : ""}`, 16)
 
 const isAgain = (step: RunTree.Step): boolean => {
   const { steps } = step.run
   return steps[steps.lastIndexOf(step) - 1]?.number === step.number
 }
 
-const requestOf = ({ run, start, step }: RunTree.Call): string =>
+const findRequestId = ({ run, start, step }: RunTree.Call): string =>
   start?.apiRequestId ?? step?.attempts.findLast(({ end }) => end?.status === "answered")?.start.apiRequestId ?? run.turnId
 
 /** Span id of a part of the tree, which its own span, parts of it and every exporter ask for. */
-export const idOf = (node: RunTree.Node): string => {
+export const getNodeId = (node: RunTree.Node): string => {
   if (node.spanId !== undefined) return node.spanId
-  const made = madeId(node)
+  const made = makeNodeId(node)
   // The request of a call that did not begin may become known.
   const call = node.kind === "approval" ? node.call : node.kind === "call" ? node : undefined
   if (call === undefined || call.start?.apiRequestId !== undefined) node.spanId = made
   return made
 }
 
-const madeId = (node: RunTree.Node): string => {
+const makeNodeId = (node: RunTree.Node): string => {
   switch (node.kind) {
     case "run":
-      return node.child === undefined ? runId(node.turnId) : childId(node.sessionId)
+      return node.child === undefined ? makeRunSpanId(node.turnId) : makeChildSpanId(node.sessionId)
     case "child":
-      return childId(node.start.sessionId)
+      return makeChildSpanId(node.start.sessionId)
     case "step":
-      return stepId(node.run.turnId, node.number, isAgain(node))
+      return makeStepSpanId(node.run.turnId, node.number, isAgain(node))
     case "attempt":
-      return attemptId(node.start.apiRequestId)
+      return makeAttemptSpanId(node.start.apiRequestId)
     case "call":
-      return callId(requestOf(node), node.id)
+      return makeCallSpanId(findRequestId(node), node.id)
     case "approval":
-      return Digest.hex(`approval ${idOf(node.call)} ${node.call.approvals.indexOf(node)}`, 16)
+      return Digest.toHex(`approval ${getNodeId(node.call)} ${node.call.approvals.indexOf(node)}`, 16)
   }
 }
 
 const done: Outcome = { _tag: "Done" }
 const cut: Outcome = { _tag: "Cut" }
-const failedWith = (type: string, message: string): Outcome => ({ _tag: "Failed", failure: { type: type || "_OTHER", message: message || type } })
+const makeFailedOutcome = (type: string, message: string): Outcome => ({ _tag: "Failed", failure: { type: type || "_OTHER", message: message || type } })
 
 /** Text of a call's result as the model gets it; undefined while there is none. */
-export const resultOf = ({ end, result }: RunTree.Call): string | undefined =>
+export const readResultText = ({ end, result }: RunTree.Call): string | undefined =>
   result === undefined ? end?.output : typeof result.result === "string" ? result.result : Json.toText(result.result)
 
-const outcomeOfRun = ({ end }: RunTree.Run): Outcome => {
+const getRunOutcome = ({ end }: RunTree.Run): Outcome => {
   if (end === undefined || end.exit === "interrupted" || end.exit === "interrupted_by_user") return cut
-  return end.exit === "failed" ? failedWith("failed", end.failure?.message ?? "the run failed") : done
+  return end.exit === "failed" ? makeFailedOutcome("failed", end.failure?.message ?? "the run failed") : done
 }
 
 /** Outcome of a part of the tree; of one that is not over, cut. */
-export const outcomeOf = (node: RunTree.Node): Outcome => {
+export const getOutcome = (node: RunTree.Node): Outcome => {
   switch (node.kind) {
     case "run":
-      return outcomeOfRun(node)
+      return getRunOutcome(node)
     case "child": {
       const status = node.end?.status
       if (status === "completed" || status === "partial") return done
-      return status === undefined || status === "interrupted" ? cut : failedWith(status, `the child ended as ${status}`)
+      return status === undefined || status === "interrupted" ? cut : makeFailedOutcome(status, `the child ended as ${status}`)
     }
     case "step":
       return node.endedAt === undefined ? cut : done
     case "attempt": {
       const { end } = node
       if (end === undefined || end.status === "interrupted") return cut
-      return end.status === "answered" ? done : failedWith(end.failure?.reason ?? end.failure?.type ?? "", end.failure?.message ?? "")
+      return end.status === "answered" ? done : makeFailedOutcome(end.failure?.reason ?? end.failure?.type ?? "", end.failure?.message ?? "")
     }
     case "call": {
       const { end } = node
       if (end === undefined || end.status === "cancelled") return cut
       if (end.status === "ok") return done
-      const text = resultOf(node) ?? ""
-      return failedWith(end.reason ?? (end.status === "error" ? "tool_error" : end.status), ToolOutcome.fromResult(text).error_message ?? text)
+      const text = readResultText(node) ?? ""
+      return makeFailedOutcome(end.reason ?? (end.status === "error" ? "tool_error" : end.status), ToolOutcome.fromResult(text).error_message ?? text)
     }
     case "approval":
       return done
@@ -199,43 +199,43 @@ export const outcomeOf = (node: RunTree.Node): Outcome => {
 }
 
 /** The run that a part of the tree belongs to. */
-export const runOf = (node: RunTree.Node): RunTree.Run =>
+export const findRun = (node: RunTree.Node): RunTree.Run =>
   node.kind === "run" ? node : node.kind === "child" ? node.parent : node.kind === "approval" ? node.call.run : node.run
 
-const startOf = (node: RunTree.Node): number =>
+const getStartTime = (node: RunTree.Node): number =>
   node.kind === "approval" ? node.endedAt - node.event.waitedMillis : node.startedAt
 
 /** Places for the parts of a step, and for the attempts or approvals among them. */
 const [stepGap, gap] = [100, 10]
 
 /** Order among spans of one millisecond; it does not change when more happens. */
-const orderOf = (node: RunTree.Node): number => {
+const computeOrder = (node: RunTree.Node): number => {
   switch (node.kind) {
     case "run":
-      return node.child === undefined ? 0 : orderOf(node.child)
+      return node.child === undefined ? 0 : computeOrder(node.child)
     case "child":
       return node.call === undefined
-        ? orderOf(node.parent) + gap + node.parent.children.indexOf(node)
-        : orderOf(node.call) + gap + node.call.children.indexOf(node)
+        ? computeOrder(node.parent) + gap + node.parent.children.indexOf(node)
+        : computeOrder(node.call) + gap + node.call.children.indexOf(node)
     case "step":
-      return orderOf(node.run) + 1 + node.run.steps.lastIndexOf(node) * stepGap
+      return computeOrder(node.run) + 1 + node.run.steps.lastIndexOf(node) * stepGap
     case "attempt":
       return node.step !== undefined
-        ? orderOf(node.step) + 1 + node.step.attempts.indexOf(node)
-        : orderOf(node.call ?? node.run) + gap + node.run.sideTasks.indexOf(node)
+        ? computeOrder(node.step) + 1 + node.step.attempts.indexOf(node)
+        : computeOrder(node.call ?? node.run) + gap + node.run.sideTasks.indexOf(node)
     case "call":
       return node.parent !== undefined
-        ? orderOf(node.parent) + gap + node.parent.calls.indexOf(node)
+        ? computeOrder(node.parent) + gap + node.parent.calls.indexOf(node)
         : node.step === undefined
-        ? orderOf(node.run) + gap
-        : orderOf(node.step) + gap + node.step.calls.indexOf(node)
+        ? computeOrder(node.run) + gap
+        : computeOrder(node.step) + gap + node.step.calls.indexOf(node)
     case "approval":
-      return orderOf(node.call) + 1 + node.call.approvals.indexOf(node)
+      return computeOrder(node.call) + 1 + node.call.approvals.indexOf(node)
   }
 }
 
 /** Attributes, or the reason why there are none: a value that cannot be written must not take other spans with it. */
-const described = (attributes: () => SparseAttributes): SparseAttributes => {
+const describeSafely = (attributes: () => SparseAttributes): SparseAttributes => {
   try {
     return attributes()
   } catch (error) {
@@ -244,59 +244,59 @@ const described = (attributes: () => SparseAttributes): SparseAttributes => {
 }
 
 /** Makes heads and spans of parts of a tree; a run of a child has none. */
-export const spansOf = (view: View, tree: Pick<RunTree.Tree, "sent" | "tools">) => {
+export const makeSpanBuilder = (view: View, tree: Pick<RunTree.Tree, "sent" | "tools">) => {
   const traces = new WeakMap<RunTree.Run, Trace>()
-  const traceOf = (run: RunTree.Run): Trace => {
+  const getTrace = (run: RunTree.Run): Trace => {
     const known = traces.get(run)
     if (known !== undefined) return known
-    const made = run.child === undefined ? view.trace(run) : traceOf(run.child.parent)
+    const made = run.child === undefined ? view.trace(run) : getTrace(run.child.parent)
     traces.set(run, made)
     return made
   }
-  const parentOf = (node: RunTree.Node): string | undefined => {
+  const findParentId = (node: RunTree.Node): string | undefined => {
     switch (node.kind) {
       case "run":
-        return traceOf(node).parentSpanId
+        return getTrace(node).parentSpanId
       case "child":
-        return idOf(node.call ?? node.parent)
+        return getNodeId(node.call ?? node.parent)
       case "step":
-        return idOf(node.run)
+        return getNodeId(node.run)
       case "attempt":
-        return idOf(node.call ?? (view.hasSteps ? node.step : undefined) ?? node.run)
+        return getNodeId(node.call ?? (view.hasSteps ? node.step : undefined) ?? node.run)
       case "call":
-        return idOf(node.parent ?? (view.hasSteps ? node.step : undefined) ?? node.run)
+        return getNodeId(node.parent ?? (view.hasSteps ? node.step : undefined) ?? node.run)
       case "approval":
-        return idOf(node.call)
+        return getNodeId(node.call)
     }
   }
-  const headOf = (node: RunTree.Node): Head => {
-    const { sampled, traceId, traceState } = traceOf(runOf(node))
+  const buildHead = (node: RunTree.Node): SpanHead => {
+    const { sampled, traceId, traceState } = getTrace(findRun(node))
     return {
       node,
       traceId,
-      parentSpanId: parentOf(node),
+      parentSpanId: findParentId(node),
       sampled,
       traceState,
-      spanId: idOf(node),
+      spanId: getNodeId(node),
       name: view.name(node),
       kind: node.kind === "attempt" ? "client" : "internal",
-      startedAt: startOf(node),
-      order: orderOf(node)
+      startedAt: getStartTime(node),
+      order: computeOrder(node)
     }
   }
   /** `end` counts for a part that is not over. */
-  const spanOf = (node: RunTree.Node, end: number): Span => {
-    const head = headOf(node)
-    const outcome = outcomeOf(node)
+  const buildSpan = (node: RunTree.Node, end: number): Span => {
+    const head = buildHead(node)
+    const outcome = getOutcome(node)
     return {
       ...head,
       endedAt: Math.max(head.startedAt, node.endedAt ?? end),
       outcome,
-      attributes: head.sampled ? described(() => view.attributes(node, outcome, tree)) : {},
+      attributes: head.sampled ? describeSafely(() => view.attributes(node, outcome, tree)) : {},
       events: head.sampled ? view.events?.(node) ?? [] : []
     }
   }
-  const has = (node: RunTree.Node): boolean =>
+  const hasSpan = (node: RunTree.Node): boolean =>
     node.kind === "run"
       // One of which nothing but side tasks is in the record is no run of an agent.
       ? node.child === undefined && (node.start !== undefined || node.steps.length > 0)
@@ -306,7 +306,7 @@ export const spansOf = (view: View, tree: Pick<RunTree.Tree, "sent" | "tools">) 
       : node.kind === "call"
       ? node.start !== undefined || node.end !== undefined
       : true
-  return { has, headOf, spanOf }
+  return { has: hasSpan, headOf: buildHead, spanOf: buildSpan }
 }
 
 const visitCall = (call: RunTree.Call, visit: (part: RunTree.Node) => void): void => {
@@ -330,7 +330,7 @@ export const visitRun = ({ sideTasks, steps }: RunTree.Run, visit: (part: RunTre
   for (const task of sideTasks) visit(task)
 }
 
-const inside = (run: RunTree.Run): ReadonlyArray<RunTree.Node> => {
+const listParts = (run: RunTree.Run): ReadonlyArray<RunTree.Node> => {
   const parts: Array<RunTree.Node> = []
   visitRun(run, (part) => parts.push(part))
   return parts
@@ -344,25 +344,25 @@ const addChildren = (calls: ReadonlyArray<RunTree.Call>, into: Array<RunTree.Chi
 }
 
 /** Children of a run, in all its calls. */
-export const childrenOf = (run: RunTree.Run): ReadonlyArray<RunTree.Child> => {
+export const listChildren = (run: RunTree.Run): ReadonlyArray<RunTree.Child> => {
   const children = run.children.slice()
   for (const { calls } of run.steps) addChildren(calls, children)
   return children
 }
 
-const lastTime = (run: RunTree.Run): number =>
-  Math.max(run.startedAt, run.endedAt ?? 0, ...[...inside(run), ...childrenOf(run)].map((node) => node.endedAt ?? startOf(node)))
+const findLastTime = (run: RunTree.Run): number =>
+  Math.max(run.startedAt, run.endedAt ?? 0, ...[...listParts(run), ...listChildren(run)].map((node) => node.endedAt ?? getStartTime(node)))
 
 /** The spans of all runs in a tree, children with their parents. */
-export const of = (tree: RunTree.Tree, view: View): ReadonlyArray<Span> => {
-  const { has, spanOf } = spansOf(view, tree)
-  const spans = (run: RunTree.Run): ReadonlyArray<Span> => {
-    const end = lastTime(run)
-    const own: ReadonlyArray<RunTree.Node> = [...inside(run), run]
+export const fromTree = (tree: RunTree.Tree, view: View): ReadonlyArray<Span> => {
+  const { has, spanOf } = makeSpanBuilder(view, tree)
+  const listRunSpans = (run: RunTree.Run): ReadonlyArray<Span> => {
+    const end = findLastTime(run)
+    const own: ReadonlyArray<RunTree.Node> = [...listParts(run), run]
     return [
-      ...childrenOf(run).flatMap((child) => [...child.run === undefined ? [] : spans(child.run), spanOf(child, end)]),
+      ...listChildren(run).flatMap((child) => [...child.run === undefined ? [] : listRunSpans(child.run), spanOf(child, end)]),
       ...own.filter(has).map((node) => spanOf(node, end))
     ]
   }
-  return tree.roots.flatMap(spans)
+  return tree.roots.flatMap(listRunSpans)
 }

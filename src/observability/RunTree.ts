@@ -18,10 +18,10 @@ import type * as Record from "../domain/RecordEvent.ts"
 import * as RunContents from "./RunContents.ts"
 import type { Approval, Attempt, Beginning, Call, Child, Message, Node, Run, Step } from "./RunNodes.ts"
 
-export type { Request, Sent } from "./RunContents.ts"
+export type { Request, SentMessages } from "./RunContents.ts"
 export type * from "./RunNodes.ts"
 
-type Tagged<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
+type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
 /** Effects of an entry on the tree, in order; `noted` for an event that is neither a beginning nor an end. */
 export type Change =
@@ -37,7 +37,7 @@ export interface Tree {
   readonly roots: ReadonlyArray<Run>
   readonly request: (attempt: Attempt) => RunContents.Request
   /** Messages of an attempt, for a reader of the newest ones. */
-  readonly sent: (attempt: Attempt) => RunContents.Sent
+  readonly sent: (attempt: Attempt) => RunContents.SentMessages
   /** Messages of an attempt that no session keeps, in order: the system prompt, nudges, contexts of plugins. */
   readonly unstored: (attempt: Attempt) => ReadonlyArray<Prompt.Message>
   /** Tools of an attempt. */
@@ -52,39 +52,39 @@ export interface Tree {
   readonly release: (sessionId: string) => void
 }
 
-interface Open {
+interface OpenRun {
   readonly run: Run
   readonly attempts: Map<string, Attempt>
   readonly calls: Map<string, Call>
   step: Step | undefined
 }
 
-const resultsOf = (message: Prompt.Message | undefined): ReadonlyArray<Prompt.ToolResultPart> =>
+const listResults = (message: Prompt.Message | undefined): ReadonlyArray<Prompt.ToolResultPart> =>
   message?.role === "tool" ? message.content.filter((part) => part.type === "tool-result") : []
 
-const callsOf = (message: Prompt.Message | undefined): ReadonlyArray<Prompt.ToolCallPart> =>
-  message === undefined ? [] : Conversation.toolCalls(message)
+const listCalls = (message: Prompt.Message | undefined): ReadonlyArray<Prompt.ToolCallPart> =>
+  message === undefined ? [] : Conversation.listToolCalls(message)
 
 /** An empty tree. */
 export const make = (): Tree => {
   const roots: Array<Run> = []
   /** By session and turn: a side task may be of a turn whose session goes on in another one. */
-  const open = new Map<string, Open>()
+  const open = new Map<string, OpenRun>()
   /** The one of the newest entry: entries of one run mostly follow each other. */
-  let newest: Open | undefined
-  const placeOf = ({ sessionId, turnId }: Pick<Record.Entry | Run, "sessionId" | "turnId">): string => `${sessionId} ${turnId}`
+  let newest: OpenRun | undefined
+  const formatRunKey = ({ sessionId, turnId }: Pick<Record.Entry | Run, "sessionId" | "turnId">): string => `${sessionId} ${turnId}`
   const contents = RunContents.make()
   /** Children by their session, until their run begins and after. */
   const children = new Map<string, Child>()
   const beginnings = new Map<string, Beginning>()
   let changes: Array<Change> = []
   /** Messages of the attempt that was asked for last, until something comes into the tree: every exporter asks. */
-  let asked: { readonly attempt: Attempt; readonly sent: RunContents.Sent } | undefined
+  let asked: { readonly attempt: Attempt; readonly sent: RunContents.SentMessages } | undefined
 
-  const opened = (node: Node, at: number): void => void changes.push({ _tag: "Opened", at, node })
-  const closed = (node: Node, at: number): void => void changes.push({ _tag: "Closed", at, node })
+  const recordOpening = (node: Node, at: number): void => void changes.push({ _tag: "Opened", at, node })
+  const recordClosing = (node: Node, at: number): void => void changes.push({ _tag: "Closed", at, node })
 
-  const beginRun = ({ at, sessionId, turnId }: Record.Entry, start: Run["start"]): Open => {
+  const beginRun = ({ at, sessionId, turnId }: Record.Entry, start: Run["start"]): OpenRun => {
     const child = children.get(sessionId)
     const isFirst = child !== undefined && child.run === undefined
     const run: Run = {
@@ -106,26 +106,26 @@ export const make = (): Tree => {
     }
     if (isFirst) child.run = run
     else roots.push(run)
-    const state: Open = { run, attempts: new Map(), calls: new Map(), step: undefined }
-    open.set(placeOf(run), state)
+    const state: OpenRun = { run, attempts: new Map(), calls: new Map(), step: undefined }
+    open.set(formatRunKey(run), state)
     newest = state
-    opened(run, at)
+    recordOpening(run, at)
     return state
   }
-  const of = (entry: Record.Entry): Open => {
+  const getOpenRun = (entry: Record.Entry): OpenRun => {
     if (newest?.run.turnId === entry.turnId && newest.run.sessionId === entry.sessionId) return newest
-    newest = open.get(placeOf(entry)) ?? beginRun(entry, undefined)
+    newest = open.get(formatRunKey(entry)) ?? beginRun(entry, undefined)
     return newest
   }
 
-  const endStep = (state: Open, at: number): void => {
+  const endStep = (state: OpenRun, at: number): void => {
     const { step } = state
     if (step === undefined) return
     state.step = undefined
     step.endedAt = at
-    closed(step, at)
+    recordClosing(step, at)
   }
-  const stepOf = (state: Open, number: number, at: number): Step => {
+  const getOrBeginStep = (state: OpenRun, number: number, at: number): Step => {
     // The summary of a run that used up a limit is asked for under the number of its last step.
     if (state.step?.number === number && state.step.message === undefined) return state.step
     endStep(state, at)
@@ -143,11 +143,11 @@ export const make = (): Tree => {
     }
     state.step = step
     state.run.steps.push(step)
-    opened(step, at)
+    recordOpening(step, at)
     return step
   }
 
-  const call = (state: Open, at: number, { args, id, name, parent }: Pick<Call, "args" | "id" | "name"> & { readonly parent?: Call | undefined }): Call => {
+  const addCall = (state: OpenRun, at: number, { args, id, name, parent }: Pick<Call, "args" | "id" | "name"> & { readonly parent?: Call | undefined }): Call => {
     const made: Call = {
       kind: "call",
       spanId: undefined,
@@ -175,11 +175,11 @@ export const make = (): Tree => {
   }
 
   /** The call of this id that an earlier run of the session left open: its process was killed. */
-  const earlier = ({ run }: Open, id: string): Call | undefined =>
+  const findEarlierCall = ({ run }: OpenRun, id: string): Call | undefined =>
     Array.from(open.values()).findLast((one) => one.run !== run && one.run.sessionId === run.sessionId && one.run.end === undefined && one.calls.has(id))
       ?.calls.get(id)
 
-  const appended = (state: Open, entry: Record.Entry, event: Tagged<"MessageAppended">): void => {
+  const appendMessage = (state: OpenRun, entry: Record.Entry, event: TaggedEvent<"MessageAppended">): void => {
     const { id, message, origin } = event
     const kept = contents.keep(entry, event)
     // A message with an id stands where requests refer to it.
@@ -188,52 +188,52 @@ export const make = (): Tree => {
     if (origin === "model") {
       // An answer whose attempts are not in the record is a step all the same.
       const { number = 0 } = state.run.steps.at(-1) ?? {}
-      const step = state.step?.message === undefined ? state.step ?? stepOf(state, number + 1, entry.at) : stepOf(state, number + 1, entry.at)
+      const step = state.step?.message === undefined ? state.step ?? getOrBeginStep(state, number + 1, entry.at) : getOrBeginStep(state, number + 1, entry.at)
       step.message = kept
-      for (const { id, name, params } of callsOf(message)) call(state, entry.at, { id, name, args: params })
+      for (const { id, name, params } of listCalls(message)) addCall(state, entry.at, { id, name, args: params })
     }
-    for (const result of resultsOf(message)) {
-      const answered = state.calls.get(result.id) ?? earlier(state, result.id)
+    for (const result of listResults(message)) {
+      const answered = state.calls.get(result.id) ?? findEarlierCall(state, result.id)
       if (answered !== undefined) answered.result = result
     }
   }
 
-  const started = (state: Open, at: number, event: Tagged<"CallStarted">): void => {
+  const startCall = (state: OpenRun, at: number, event: TaggedEvent<"CallStarted">): void => {
     const parent = event.parentCallId === undefined ? undefined : state.calls.get(event.parentCallId)
     const known = state.calls.get(event.callId)
     // Ids may come again: one that is over is another call.
     const begun = known !== undefined && known.end === undefined
       ? known
-      : call(state, at, { id: event.callId, name: event.name, args: event.args, parent })
+      : addCall(state, at, { id: event.callId, name: event.name, args: event.args, parent })
     begun.start = event
     begun.startedAt = at
-    opened(begun, at)
+    recordOpening(begun, at)
   }
-  const ended = (state: Open, at: number, event: Tagged<"CallEnded">): void => {
+  const endCall = (state: OpenRun, at: number, event: TaggedEvent<"CallEnded">): void => {
     const parent = event.parentCallId === undefined ? undefined : state.calls.get(event.parentCallId)
-    const over = state.calls.get(event.callId) ?? earlier(state, event.callId) ??
-      call(state, at, { id: event.callId, name: event.name, args: undefined, parent })
+    const over = state.calls.get(event.callId) ?? findEarlierCall(state, event.callId) ??
+      addCall(state, at, { id: event.callId, name: event.name, args: undefined, parent })
     if (over.start === undefined) {
       over.startedAt = at
-      opened(over, at)
+      recordOpening(over, at)
     }
     over.end = event
     over.endedAt = at
-    closed(over, at)
+    recordClosing(over, at)
   }
 
-  const release = (sessionId: string): void => {
+  const releaseSession = (sessionId: string): void => {
     if (roots.some((root) => root.sessionId === sessionId) || children.has(sessionId)) return
     contents.forget(sessionId)
     beginnings.delete(sessionId)
   }
 
-  const handle = (entry: Record.Entry): void => {
+  const handleEntry = (entry: Record.Entry): void => {
     const { at, event } = entry
     if (event._tag === "RunStarted") return void beginRun(entry, event)
     if (event._tag === "SessionEnded") {
       // A session that goes on from another one may end under the turn of its beginning.
-      const last = open.get(placeOf(entry))?.run ?? roots.findLast(({ sessionId }) => sessionId === entry.sessionId)
+      const last = open.get(formatRunKey(entry))?.run ?? roots.findLast(({ sessionId }) => sessionId === entry.sessionId)
       return last === undefined ? undefined : void changes.push({ _tag: "Noted", at, run: last, event })
     }
     if (event._tag === "ReplayBegun") {
@@ -246,22 +246,22 @@ export const make = (): Tree => {
       if (event._tag === "MessageAppended" && event.position !== undefined) return void beginning.messages.push(contents.keep(entry, event))
       if (event._tag === "ContextRewritten") return void (beginning.rewritten = event)
     }
-    const state = of(entry)
+    const state = getOpenRun(entry)
     const { run } = state
     switch (event._tag) {
       case "MessageAppended":
-        return appended(state, entry, event)
+        return appendMessage(state, entry, event)
       case "ToolsOffered":
         return contents.offered(entry, event)
       case "AttemptStarted": {
-        const step = event.task === undefined ? stepOf(state, event.step, at) : undefined
+        const step = event.task === undefined ? getOrBeginStep(state, event.step, at) : undefined
         const asking = event.callId === undefined ? undefined : state.calls.get(event.callId)
         const attempt: Attempt = {
           kind: "attempt", spanId: undefined, isEnded: undefined, run, step, call: asking, startedAt: at, start: event, endedAt: undefined, end: undefined
         }
         state.attempts.set(event.apiRequestId, attempt)
         ;(step === undefined ? run.sideTasks : step.attempts).push(attempt)
-        return opened(attempt, at)
+        return recordOpening(attempt, at)
       }
       case "AttemptEnded": {
         const attempt = state.attempts.get(event.apiRequestId)
@@ -269,12 +269,12 @@ export const make = (): Tree => {
         state.attempts.delete(event.apiRequestId)
         attempt.end = event
         attempt.endedAt = at
-        return closed(attempt, at)
+        return recordClosing(attempt, at)
       }
       case "CallStarted":
-        return started(state, at, event)
+        return startCall(state, at, event)
       case "CallEnded":
-        return ended(state, at, event)
+        return endCall(state, at, event)
       case "McpRequested": {
         const asking = state.calls.get(event.callId)
         if (asking !== undefined) asking.mcp = { at, event }
@@ -287,8 +287,8 @@ export const make = (): Tree => {
         if (asking === undefined) return void changes.push({ _tag: "Noted", at, run, event })
         const approval: Approval = { kind: "approval", spanId: undefined, isEnded: undefined, call: asking, endedAt: at, event }
         asking.approvals.push(approval)
-        opened(approval, at - event.waitedMillis)
-        return closed(approval, at)
+        recordOpening(approval, at - event.waitedMillis)
+        return recordClosing(approval, at)
       }
       case "ChildStarted": {
         const by = event.callId === undefined ? undefined : state.calls.get(event.callId)
@@ -297,20 +297,20 @@ export const make = (): Tree => {
         }
         children.set(event.sessionId, child)
         ;(by ?? run).children.push(child)
-        return opened(child, at)
+        return recordOpening(child, at)
       }
       case "ChildEnded": {
         const child = children.get(event.sessionId)
         if (child === undefined) return
         child.end = event
         child.endedAt = at
-        return closed(child, at)
+        return recordClosing(child, at)
       }
       case "RunEnded": {
         endStep(state, at)
         run.end = event
         run.endedAt = at
-        return closed(run, at)
+        return recordClosing(run, at)
       }
       default:
         run.asides.push({ at, step: state.step?.number ?? 0, event })
@@ -322,7 +322,7 @@ export const make = (): Tree => {
     add: (entry) => {
       changes = []
       asked = undefined
-      handle(entry)
+      handleEntry(entry)
       return changes
     },
     remember: (entry) => {
@@ -349,24 +349,24 @@ export const make = (): Tree => {
     forget: (root) => {
       const index = roots.indexOf(root)
       if (index >= 0) roots.splice(index, 1)
-      const drop = (run: Run): void => {
-        open.delete(placeOf(run))
+      const dropRun = (run: Run): void => {
+        open.delete(formatRunKey(run))
         newest = undefined
         const below = [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap((call) => call.children))]
         for (const { run: inner, start: { sessionId } } of below) {
           children.delete(sessionId)
-          if (inner !== undefined) drop(inner)
+          if (inner !== undefined) dropRun(inner)
         }
-        release(run.sessionId)
+        releaseSession(run.sessionId)
       }
-      drop(root)
+      dropRun(root)
     },
-    release
+    release: releaseSession
   }
 }
 
 /** The tree of stored entries. */
-export const of = (entries: Iterable<Record.Entry>): Tree => {
+export const fromEntries = (entries: Iterable<Record.Entry>): Tree => {
   const tree = make()
   for (const entry of entries) tree.add(entry)
   return tree

@@ -17,10 +17,10 @@ import * as Unread from "../session/Unread.ts"
 import * as RunSpans from "./RunSpans.ts"
 import * as RunTree from "./RunTree.ts"
 
-const originOf = (role: string): RecordEvent.Origin => role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
+const toOrigin = (role: string): RecordEvent.Origin => role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 
 /** Entries for the messages of a session that its record does not have; their times are not known. */
-const beforeRecord = Effect.fnUntraced(function*(
+const readBeforeRecord = Effect.fnUntraced(function*(
   session: Session,
   entries: ReadonlyArray<RecordEvent.Entry>
 ): Effect.fn.Return<ReadonlyArray<RecordEvent.Entry>, SessionStoreError, SessionStore> {
@@ -52,7 +52,7 @@ const beforeRecord = Effect.fnUntraced(function*(
     }]),
     ...missing.map(({ message, position }): RecordEvent.Entry => ({
       ...place,
-      event: { _tag: "MessageAppended", origin: originOf(message.role), position, message }
+      event: { _tag: "MessageAppended", origin: toOrigin(message.role), position, message }
     })),
     ...children.map((child): RecordEvent.Entry => ({
       ...place,
@@ -65,7 +65,7 @@ const beforeRecord = Effect.fnUntraced(function*(
  * Entries with the messages that a killed process stored and did not record, each behind the run of the message before it;
  * those before the record are left out.
  */
-const completed = Effect.fnUntraced(function*(
+const completeEntries = Effect.fnUntraced(function*(
   session: Session,
   entries: ReadonlyArray<RecordEvent.Entry>
 ): Effect.fn.Return<ReadonlyArray<RecordEvent.Entry>, SessionStoreError, SessionStore> {
@@ -79,7 +79,7 @@ const completed = Effect.fnUntraced(function*(
     turnId = turns.get(position) ?? turnId
     if (turnId === undefined || turns.has(position)) continue
     const more = behind.get(turnId) ?? []
-    more.push({ sessionId: session.id, turnId, at: 0, event: { _tag: "MessageAppended", origin: originOf(message.role), position, message } })
+    more.push({ sessionId: session.id, turnId, at: 0, event: { _tag: "MessageAppended", origin: toOrigin(message.role), position, message } })
     behind.set(turnId, more)
   }
   const last = new Map(entries.map((entry, index) => [entry.turnId, index]))
@@ -90,12 +90,12 @@ const completed = Effect.fnUntraced(function*(
 })
 
 /** Entries before the first one of a turn, in the order in which they were written. */
-const before = (entries: ReadonlyArray<RecordEvent.Entry>, turnId: string | undefined): ReadonlyArray<RecordEvent.Entry> => {
+const takeBefore = (entries: ReadonlyArray<RecordEvent.Entry>, turnId: string | undefined): ReadonlyArray<RecordEvent.Entry> => {
   const first = turnId === undefined ? -1 : entries.findIndex((entry) => entry.turnId === turnId)
   return first < 0 ? entries : entries.slice(0, first)
 }
 
-const entriesOf = (
+const readEntries = (
   session: Session,
   turnId: string | undefined
 ): Effect.Effect<ReadonlyArray<RecordEvent.Entry>, SessionStoreError, SessionStore | RunRecord> =>
@@ -103,38 +103,38 @@ const entriesOf = (
     const record = yield* RunRecord
     const store = yield* SessionStore
     const recorded = yield* Stream.runCollect(record.read({ sessionId: session.id }))
-    const whole = yield* completed(session, recorded)
-    const own = [...yield* beforeRecord(session, whole), ...before(whole, turnId)]
+    const whole = yield* completeEntries(session, recorded)
+    const own = [...yield* readBeforeRecord(session, whole), ...takeBefore(whole, turnId)]
     const below = yield* Effect.forEach(own, ({ event }) =>
       event._tag === "ChildStarted"
-        ? Effect.flatMap(store.get(SessionId.make(event.sessionId)), (child) => child._tag === "Some" ? entriesOf(child.value, undefined) : Effect.succeed([]))
+        ? Effect.flatMap(store.get(SessionId.make(event.sessionId)), (child) => child._tag === "Some" ? readEntries(child.value, undefined) : Effect.succeed([]))
         : Effect.succeed([]))
     return [...own, ...below.flat()]
   })
 
 /** Reads the runs of a session and of its children, without secrets. */
 export const read = (session: Session): Effect.Effect<RunTree.Tree, SessionStoreError, SessionStore | RunRecord> =>
-  Effect.zipWith(entriesOf(session, undefined), StoredForm.forExport, (entries, safe) => RunTree.of(safe(entries)))
+  Effect.zipWith(readEntries(session, undefined), StoredForm.forExport, (entries, safe) => RunTree.fromEntries(safe(entries)))
 
-const sessionsBelow = (run: RunTree.Run): ReadonlyArray<string> =>
-  RunSpans.childrenOf(run).flatMap(({ run: inner, start }) => [start.sessionId, ...(inner === undefined ? [] : sessionsBelow(inner))])
+const listSessionsBelow = (run: RunTree.Run): ReadonlyArray<string> =>
+  RunSpans.listChildren(run).flatMap(({ run: inner, start }) => [start.sessionId, ...(inner === undefined ? [] : listSessionsBelow(inner))])
 
 /** Counts the entries of a session and of its children that {@link read} leaves out, or reads in part. */
-export const unread = (sessionId: string, tree: RunTree.Tree): Effect.Effect<Unread.Unread, SessionStoreError, RunRecord> =>
+export const countUnread = (sessionId: string, tree: RunTree.Tree): Effect.Effect<Unread.Unread, SessionStoreError, RunRecord> =>
   RunRecord.use((record) =>
-    Effect.reduce(new Set([sessionId, ...tree.roots.flatMap(sessionsBelow)]), () => Unread.none, (sum, id) =>
+    Effect.reduce(new Set([sessionId, ...tree.roots.flatMap(listSessionsBelow)]), () => Unread.none, (sum, id) =>
       Effect.map(record.unread({ sessionId: id }), (one) => Unread.plus(sum, one))))
 
 /**
  * Reads what the record has of a session before a turn of it, with its children. Nothing where the store does not know the
  * session.
  */
-export const earlier = (
+export const readEarlier = (
   sessionId: string,
   turnId: string
 ): Effect.Effect<ReadonlyArray<RecordEvent.Entry>, SessionStoreError, SessionStore | RunRecord> =>
   Effect.gen(function*() {
     const store = yield* SessionStore
     const session = yield* store.get(SessionId.make(sessionId))
-    return session._tag === "None" ? [] : (yield* StoredForm.forExport)(yield* entriesOf(session.value, turnId))
+    return session._tag === "None" ? [] : (yield* StoredForm.forExport)(yield* readEntries(session.value, turnId))
   })

@@ -95,7 +95,7 @@ export interface Places {
 /** Loggers that get a record of each run, approval and failure, and what is logged inside of model and tool calls. */
 export type Loggers = ReadonlySet<Logger.Logger<unknown, unknown>>
 
-const toolOf = ({ node }: RunSpans.Span): string | undefined => {
+const describeResult = ({ node }: RunSpans.Span): string | undefined => {
   if (node.kind === "approval") return node.event.choice
   return node.kind === "run" ? node.end?.exit ?? "interrupted" : undefined
 }
@@ -107,10 +107,10 @@ export const isLogged = ({ node, outcome }: RunSpans.Span): boolean => outcome._
 export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers): Effect.Effect<void> => {
   const { endedAt, name, node, outcome, sampled, spanId, traceId } = span
   const failure = outcome._tag === "Failed" ? outcome.failure : undefined
-  const result = toolOf(span)
+  const result = describeResult(span)
   const level = failure === undefined ? "Info" : node.kind === "run" ? "Error" : "Warn"
   return Effect.logWithLevel(level)(failure === undefined ? `${name}: ${result}` : `${name} failed: ${failure.message}`).pipe(
-    Effect.annotateLogs({ ...Metrics.labelsOf(node, agentName), ...(failure === undefined ? {} : { "error.type": failure.type }) }),
+    Effect.annotateLogs({ ...Metrics.makeLabels(node, agentName), ...(failure === undefined ? {} : { "error.type": failure.type }) }),
     Effect.withParentSpan(Tracer.externalSpan({ traceId, spanId, sampled }), { captureStackTrace: false }),
     Effect.provideService(Logger.CurrentLoggers, loggers),
     Effect.provideService(References.MinimumLogLevel, "Info"),
@@ -123,14 +123,14 @@ export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers
 }
 
 /** Puts model calls and tool calls of recorded runs into their spans. */
-export const middleware = (places: Places, loggers: Loggers | undefined): Contribution["middleware"] => {
+export const makeMiddleware = (places: Places, loggers: Loggers | undefined): Contribution["middleware"] => {
   /** Loggers of the last call, and these with them: calls mostly have the same ones. */
   let both: { readonly of: Loggers; readonly all: Loggers } | undefined
-  const withOwn = (given: Loggers, own: Loggers): Loggers => {
+  const addOwnLoggers = (given: Loggers, own: Loggers): Loggers => {
     if (both?.of !== given) both = { of: given, all: new Set([...given, ...own]) }
     return both.all
   }
-  const inside = (
+  const enterSpan = (
     context: Context.Context<never>,
     placeOf: (run: Recorder) => Tracer.AnySpan | undefined
   ): Context.Context<never> => {
@@ -138,16 +138,16 @@ export const middleware = (places: Places, loggers: Loggers | undefined): Contri
     const place = recorder === undefined ? undefined : placeOf(recorder)
     if (place === undefined) return context
     const placed = Context.add(context, Tracer.ParentSpan, place)
-    return loggers === undefined ? placed : Context.add(placed, Logger.CurrentLoggers, withOwn(Context.get(context, Logger.CurrentLoggers), loggers))
+    return loggers === undefined ? placed : Context.add(placed, Logger.CurrentLoggers, addOwnLoggers(Context.get(context, Logger.CurrentLoggers), loggers))
   }
   return [
     Middleware.llmServices({
       name: "otel",
-      services: (context, attempt) => inside(context, (run) => places.attempt(context, run, attempt))
+      services: (context, attempt) => enterSpan(context, (run) => places.attempt(context, run, attempt))
     }),
     Middleware.toolServices({
       name: "otel",
-      services: (context, call) => inside(context, (run) => places.call(context, run, call))
+      services: (context, call) => enterSpan(context, (run) => places.call(context, run, call))
     })
   ]
 }
@@ -159,37 +159,37 @@ export const tracerTarget = "tracer"
 export const exclusive = "use Telemetry or enable observability/otel, not both."
 
 /** The step of an attempt; undefined for a side task. */
-const stepOf = ({ apiCallCount, platform }: LlmContext): number | undefined => platform.startsWith("auxiliary:") ? undefined : apiCallCount
+const getStepNumber = ({ apiCallCount, platform }: LlmContext): number | undefined => platform.startsWith("auxiliary:") ? undefined : apiCallCount
 
-const build = (options: Options): Effect.Effect<Contribution, never, RunRecord | Scope.Scope> =>
+const buildContribution = (options: Options): Effect.Effect<Contribution, never, RunRecord | Scope.Scope> =>
   Effect.gen(function*() {
     const { captureContent = false, agentName = "hermes", parent, registry, sampler, tracer } = options
-    const excludes = (other: string) => other === tracerTarget || other.startsWith("otlp ")
-    if (!(yield* LiveSpans.claim(tracerTarget, { excludes, remedy: exclusive }))) return { hooks: [], middleware: [] }
+    const isExcluded = (other: string) => other === tracerTarget || other.startsWith("otlp ")
+    if (!(yield* LiveSpans.claimTarget(tracerTarget, { excludes: isExcluded, remedy: exclusive }))) return { hooks: [], middleware: [] }
     const clock = yield* Clock.Clock
     const spans = TracerSpans.make({ agentName, tracer, parent, sampler })
     // The tracer gives ids and the place; these only name spans among themselves.
-    const trace = ({ turnId }: { readonly turnId: string }): RunSpans.Trace => ({
-      traceId: RunSpans.traceIdOf(turnId),
+    const makeTrace = ({ turnId }: { readonly turnId: string }): RunSpans.Trace => ({
+      traceId: RunSpans.makeTraceId(turnId),
       parentSpanId: undefined,
       sampled: true
     })
     yield* Effect.addFinalizer(() => Effect.sync(() => spans.close(clock.currentTimeMillisUnsafe())))
-    const registries = new WeakMap<Context.Context<never>, Metrics.Recorded>()
-    const recordInto = (into: Context.Context<never>): Metrics.Recorded => {
+    const registries = new WeakMap<Context.Context<never>, Metrics.MetricRecorder>()
+    const getRecorder = (into: Context.Context<never>): Metrics.MetricRecorder => {
       const known = registries.get(into) ?? Metrics.toRegistry(into)
       registries.set(into, known)
       return known
     }
-    yield* LiveSpans.listen(Attributes.view({ agentName, captureContent }, trace), {
+    yield* LiveSpans.listen(Attributes.makeView({ agentName, captureContent }, makeTrace), {
       open: spans.sink.open,
       close: (span) => {
-        const into = registry ?? spans.contextOf(RunSpans.runOf(span.node).turnId)
-        if (into !== undefined) Metrics.count(span, agentName, recordInto(into))
+        const into = registry ?? spans.contextOf(RunSpans.findRun(span.node).turnId)
+        if (into !== undefined) Metrics.recordSpan(span, agentName, getRecorder(into))
         spans.sink.close(span)
       }
     }, captureContent)
-    const begun = (context: Context.Context<never>, { isChild, turnId }: Recorder, { sessionId }: LlmContext | ToolCallContext): TracerSpans.Begun => ({
+    const toBegunCall = (context: Context.Context<never>, { isChild, turnId }: Recorder, { sessionId }: LlmContext | ToolCallContext): TracerSpans.BegunCall => ({
       context,
       turnId,
       sessionId,
@@ -200,25 +200,25 @@ const build = (options: Options): Effect.Effect<Contribution, never, RunRecord |
       hooks: [Hooks.observer({ label: "otel" }, {
         pre_llm_call: ({ turn_id }) => Effect.contextWith((context: Context.Context<never>) => Effect.sync(() => spans.enter(turn_id, context)))
       })],
-      middleware: middleware({
+      middleware: makeMiddleware({
         attempt: (context, run, attempt) =>
-          spans.attempt(begun(context, run, attempt), { apiRequestId: attempt.apiRequestId, model: attempt.model, step: stepOf(attempt) }),
+          spans.attempt(toBegunCall(context, run, attempt), { apiRequestId: attempt.apiRequestId, model: attempt.model, step: getStepNumber(attempt) }),
         call: (context, run, call) =>
-          spans.call(begun(context, run, call), { apiRequestId: call.apiRequestId, callId: call.toolCallId, name: call.toolName })
+          spans.call(toBegunCall(context, run, call), { apiRequestId: call.apiRequestId, callId: call.toolCallId, name: call.toolName })
       }, undefined)
     }
   })
 
 /** A plugin that traces runs into the application's tracer and metrics; see the top of this file. */
-export const plugin = (options: Options = {}): Plugin.Plugin<RunRecord> =>
+export const makePlugin = (options: Options = {}): Plugin.Plugin<RunRecord> =>
   Plugin.make({
     name: "telemetry",
     description: "Traces runs into the tracer and the metrics of the application",
-    build: build(options)
+    build: buildContribution(options)
   })
 
 /** The plugin as an option of a runtime: `Runtime.layer({ ...Telemetry.make(), … })`. */
-export const make = (options?: Options): { readonly plugins: readonly [Plugin.Plugin<RunRecord>] } => ({ plugins: [plugin(options)] })
+export const make = (options?: Options): { readonly plugins: readonly [Plugin.Plugin<RunRecord>] } => ({ plugins: [makePlugin(options)] })
 
 /**
  * Protobuf for Effect's exporters, for programs with long conversations: the bytes of `OtlpSerialization.layerProtobuf`, which costs many times the

@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import * as Json from "../domain/Json.ts"
 import * as Atif from "./Atif.ts"
 import * as AtifConvert from "./AtifConvert.ts"
-import { fields } from "./atif/Value.ts"
+import { toFields } from "./atif/Value.ts"
 import * as Atof from "./Atof.ts"
 import * as FromAtif from "./trace/FromAtif.ts"
 import * as FromAtof from "./trace/FromAtof.ts"
@@ -23,21 +23,21 @@ class NoTrace extends Schema.TaggedError<NoTrace>("hermes-effect/observability/N
 }) {}
 
 /** Wraps a trajectory. */
-export const ofTrajectory = (trajectory: Atif.Trajectory): Trace => ({ _tag: "Trajectory", trajectory })
+export const fromTrajectory = (trajectory: Atif.Trajectory): Trace => ({ _tag: "Trajectory", trajectory })
 
-const noticeOf = ({ unread, version }: Atif.Later): string =>
+const formatNotice = ({ unread, version }: Atif.LaterTrajectory): string =>
   `it is ${version}, later than ${Atif.version}: what is new in it is left out${
     unread === 0 ? "" : `, and so ${unread === 1 ? "is 1 step that cannot" : `are ${unread} steps that cannot`} be read`}. Update hermes to see all.`
 
 /** Parses the text of a file. Of a trajectory of a later version, what can be read is there. An invalid trajectory fails; a stream fails only without any valid event. */
-export const read = (text: string): Result.Result<Trace, NoTrace> => {
+export const parse = (text: string): Result.Result<Trace, NoTrace> => {
   const whole = Option.getOrUndefined(Json.parse(text))
-  if (whole !== undefined && fields(whole)["kind"] === undefined) {
+  if (whole !== undefined && toFields(whole)["kind"] === undefined) {
     const decoded = Atif.decodeForeign(whole)
     const later = Result.isSuccess(decoded) ? undefined : Atif.decodeLater(whole)
-    if (later !== undefined) return Result.succeed({ ...ofTrajectory(later.trajectory), notice: noticeOf(later) })
+    if (later !== undefined) return Result.succeed({ ...fromTrajectory(later.trajectory), notice: formatNotice(later) })
     return Result.isSuccess(decoded)
-      ? Result.succeed(ofTrajectory(decoded.success))
+      ? Result.succeed(fromTrajectory(decoded.success))
       : Result.fail(new NoTrace({ message: `it is no ATIF trajectory: ${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` tells everything` }))
   }
   const stream = Atof.parse(text)
@@ -47,12 +47,12 @@ export const read = (text: string): Result.Result<Trace, NoTrace> => {
 }
 
 /** Converts a trace to trajectories, and lists the events that could not be converted. */
-export const trajectories = (
+export const toTrajectories = (
   trace: Trace,
   options?: AtifConvert.Options
 ): ReturnType<typeof AtifConvert.convert> =>
   trace._tag === "Trajectory" ? { trajectories: [trace.trajectory], faults: [] } : AtifConvert.convert(trace.events, options)
 
 /** Builds the rows of the timeline. Repeated messages of requests go to `pool`. */
-export const rows = (trace: Trace, pool: Pool): ReadonlyArray<Row> =>
-  trace._tag === "Trajectory" ? FromAtif.rows(trace.trajectory) : FromAtof.rows(trace.events, pool)
+export const buildRows = (trace: Trace, pool: Pool): ReadonlyArray<Row> =>
+  trace._tag === "Trajectory" ? FromAtif.buildRows(trace.trajectory) : FromAtof.buildRows(trace.events, pool)

@@ -43,20 +43,20 @@ import * as StoredRuns from "./StoredRuns.ts"
 import * as TraceSettings from "./TraceSettings.ts"
 
 /** Tells for each exporter whether something else writes the same now; asked when a session begins. */
-export interface Taken {
+export interface TakenExporters {
   readonly atof: () => boolean
   readonly atif: () => boolean
 }
 
 /** Writers beside these, of the same files. */
-export interface Beside {
-  readonly taken: Taken
+export interface SiblingWriters {
+  readonly taken: TakenExporters
   /** Passes entries on in the place of the record. */
   readonly listen: Service["listen"]
 }
 
 /** Leaves out sessions that began while something else wrote the same, with their children. */
-const unless = (isTaken: () => boolean): (entry: Entry) => boolean => {
+const makeTakenFilter = (isTaken: () => boolean): (entry: Entry) => boolean => {
   const known = new Map<string, boolean>()
   return ({ event, sessionId }) => {
     if (event._tag === "RunStarted" && !known.has(sessionId)) {
@@ -69,10 +69,10 @@ const unless = (isTaken: () => boolean): (entry: Entry) => boolean => {
 }
 
 /**
- * Hands groups of entries to `handle` in a fiber of its own, in order; `finish` comes last. A time in milliseconds
- * that `handle` results in is how long it may wait for more.
+ * Hands groups of entries to `writeEvents` in a fiber of its own, in order; `finish` comes last. A time in milliseconds
+ * that `writeEvents` results in is how long it may wait for more.
  */
-const follow = Effect.fnUntraced(function*(
+const followEntries = Effect.fnUntraced(function*(
   label: string,
   { finish, handle }: { readonly handle: (entries: ReadonlyArray<Entry>) => Effect.Effect<number | undefined>; readonly finish: Effect.Effect<void> },
   listen: Service["listen"]
@@ -101,14 +101,14 @@ const follow = Effect.fnUntraced(function*(
 })
 
 /** Reads what was recorded of a session before a turn of it. */
-export type Earlier = (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
+export type EarlierReader = (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
 
 /** Reads what the store has of a session before a turn of it. */
-export const earlierRuns: Effect.Effect<Earlier, never, RunRecord> = Effect.gen(function*() {
+export const earlierRuns: Effect.Effect<EarlierReader, never, RunRecord> = Effect.gen(function*() {
   const record = yield* RunRecord
   const store = yield* Effect.serviceOption(SessionStore)
   return (sessionId, turnId) =>
-    Option.isNone(store) ? Effect.succeed([]) : StoredRuns.earlier(sessionId, turnId).pipe(
+    Option.isNone(store) ? Effect.succeed([]) : StoredRuns.readEarlier(sessionId, turnId).pipe(
       Effect.provideService(SessionStore, store.value),
       Effect.provideService(RunRecord, record),
       Effect.catch((error) =>
@@ -117,7 +117,7 @@ export const earlierRuns: Effect.Effect<Earlier, never, RunRecord> = Effect.gen(
 })
 
 /** Makes events of entries; a session that was recorded before this stream is recalled first. */
-export const eventsOf = (stream: AtofStream, earlier: Earlier) => {
+export const makeEventConverter = (stream: AtofStream, earlier: EarlierReader) => {
   return Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
     const events: Array<Event> = []
     for (const entry of entries) {
@@ -134,7 +134,7 @@ export const eventsOf = (stream: AtofStream, earlier: Earlier) => {
 const claimed = new WeakMap<Service, Set<string>>()
 
 /** Settings without the files that another plugin of the runtime writes already: nothing is written twice. */
-const claim = Effect.fnUntraced(function*(
+const claimFiles = Effect.fnUntraced(function*(
   { agent, atif, atof }: TraceSettings.TraceSettings
 ): Effect.fn.Return<TraceSettings.TraceSettings, never, RunRecord | Scope.Scope> {
   const record = yield* RunRecord
@@ -161,30 +161,30 @@ const claim = Effect.fnUntraced(function*(
  * Writes the files of the enabled exporters, as long as the scope lives. Nothing is listened to when all are disabled. Files that
  * another plugin of the runtime writes are one warning, and are written once.
  */
-export const open = (
+export const openExporters = (
   settings: TraceSettings.TraceSettings,
-  beside?: Beside
+  beside?: SiblingWriters
 ): Effect.Effect<void, never, RunRecord | FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function*() {
-    const { agent, atif, atof } = yield* claim(settings)
+    const { agent, atif, atof } = yield* claimFiles(settings)
     /** Groups of the entries that an exporter writes. A session is judged when it is heard of, so that its events are in one place. */
-    const batches = (exporter: keyof Taken) => {
+    const makeBatches = (exporter: keyof TakenExporters) => {
       if (beside === undefined) return RecordBatches.ofRecord
-      const isWanted = unless(beside.taken[exporter])
+      const isWanted = makeTakenFilter(beside.taken[exporter])
       return RecordBatches.make((listener) => beside.listen((entries) => listener(entries.filter(isWanted))))
     }
     if (atof !== undefined) {
       const [AtofWriter, FromRuns] = yield* Effect.promise(() => Promise.all([import("./AtofWriter.ts"), import("./atof/FromRuns.ts")]))
       const writer = yield* AtofWriter.make(atof)
       const stream = FromRuns.make(agent)
-      const events = eventsOf(stream, yield* earlierRuns)
-      const handle = (given: ReadonlyArray<Entry>) => Effect.as(Effect.flatMap(events(given), writer.write), undefined)
-      yield* follow("ATOF events", { handle, finish: Effect.suspend(() => writer.write(stream.close())) }, (yield* batches("atof")).listen)
+      const events = makeEventConverter(stream, yield* earlierRuns)
+      const writeEvents = (given: ReadonlyArray<Entry>) => Effect.as(Effect.flatMap(events(given), writer.write), undefined)
+      yield* followEntries("ATOF events", { handle: writeEvents, finish: Effect.suspend(() => writer.write(stream.close())) }, (yield* makeBatches("atof")).listen)
     }
     if (atif !== undefined) {
       const AtifWriter = yield* Effect.promise(() => import("./AtifWriter.ts"))
       const writer = yield* AtifWriter.make(atif, yield* earlierRuns)
-      yield* follow("ATIF files", { handle: writer.write, finish: writer.close }, (yield* batches("atif")).listen)
+      yield* followEntries("ATIF files", { handle: writer.write, finish: writer.close }, (yield* makeBatches("atif")).listen)
     }
   })
 
@@ -194,10 +194,10 @@ const details = {
 }
 
 /** The exporters with settings of an application. */
-export const make = (settings: TraceSettings.TraceSettings) => Plugin.make({ ...details, build: Effect.as(open(settings), {}) })
+export const make = (settings: TraceSettings.TraceSettings) => Plugin.make({ ...details, build: Effect.as(openExporters(settings), {}) })
 
 /** The plugin `observability/trace`, with the settings of the environment variables. */
 export const plugin = Plugin.make({
   ...details,
-  build: Effect.as(Effect.flatMap(Environment, ({ get }) => open(TraceSettings.fromVariables(get))), {})
+  build: Effect.as(Effect.flatMap(Environment, ({ get }) => openExporters(TraceSettings.fromVariables(get))), {})
 })

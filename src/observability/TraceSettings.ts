@@ -29,35 +29,35 @@ export interface TraceSettings {
 const prefix = "HERMES_NEMO_RELAY_"
 
 /** Reads the path of NeMo Relay's own configuration (`plugins.toml`); `undefined` when unset. */
-export const pluginsToml = (get: (name: string) => string | undefined): string | undefined =>
+export const readPluginsTomlPath = (get: (name: string) => string | undefined): string | undefined =>
   get(`${prefix}PLUGINS_TOML`)?.trim() || undefined
 
 const isTrue = (value: string | undefined): boolean => /^(1|true|yes|on)$/iu.test(value ?? "")
 
 /** Reads the settings; `get` returns the value of a variable. */
 export const fromVariables = (get: (name: string) => string | undefined): TraceSettings => {
-  const value = (name: string): string | undefined => get(`${prefix}${name}`)?.trim() || undefined
-  const agent = { name: value("ATIF_AGENT_NAME") ?? "Hermes Agent", version: value("ATIF_AGENT_VERSION") }
-  const directory = value("ATIF_OUTPUT_DIRECTORY")
-  const maxBytes = Number(value("ATOF_MAX_BYTES") ?? "")
+  const readVariable = (name: string): string | undefined => get(`${prefix}${name}`)?.trim() || undefined
+  const agent = { name: readVariable("ATIF_AGENT_NAME") ?? "Hermes Agent", version: readVariable("ATIF_AGENT_VERSION") }
+  const directory = readVariable("ATIF_OUTPUT_DIRECTORY")
+  const maxBytes = Number(readVariable("ATOF_MAX_BYTES") ?? "")
   return {
     agent,
-    atof: isTrue(value("ATOF_ENABLED"))
+    atof: isTrue(readVariable("ATOF_ENABLED"))
       ? {
-        directory: value("ATOF_OUTPUT_DIRECTORY") ?? ".",
-        filename: value("ATOF_FILENAME") ?? "hermes-atof.jsonl",
-        mode: value("ATOF_MODE")?.toLowerCase() === "overwrite" ? "overwrite" : "append",
+        directory: readVariable("ATOF_OUTPUT_DIRECTORY") ?? ".",
+        filename: readVariable("ATOF_FILENAME") ?? "hermes-atof.jsonl",
+        mode: readVariable("ATOF_MODE")?.toLowerCase() === "overwrite" ? "overwrite" : "append",
         maxBytes: Number.isSafeInteger(maxBytes) && maxBytes > 0 ? maxBytes : undefined
       }
       : undefined,
-    atif: isTrue(value("ATIF_ENABLED")) && directory !== undefined
+    atif: isTrue(readVariable("ATIF_ENABLED")) && directory !== undefined
       ? {
         directory,
-        filenameTemplate: value("ATIF_FILENAME_TEMPLATE") ?? "hermes-atif-{session_id}.json",
+        filenameTemplate: readVariable("ATIF_FILENAME_TEMPLATE") ?? "hermes-atif-{session_id}.json",
         agentName: agent.name,
         agentVersion: agent.version,
-        modelName: value("ATIF_MODEL_NAME") ?? "unknown",
-        subagents: value("ATIF_SUBAGENT_EXPORT_MODE")?.toLowerCase() === "all" ? "all" : "embedded"
+        modelName: readVariable("ATIF_MODEL_NAME") ?? "unknown",
+        subagents: readVariable("ATIF_SUBAGENT_EXPORT_MODE")?.toLowerCase() === "all" ? "all" : "embedded"
       }
       : undefined
   }

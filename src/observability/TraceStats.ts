@@ -28,7 +28,7 @@ export interface Stats {
   readonly tools: ReadonlyArray<Share>
 }
 
-const shares = (rows: ReadonlyArray<Row>, name: (row: Row) => string): ReadonlyArray<Share> => {
+const computeShares = (rows: ReadonlyArray<Row>, name: (row: Row) => string): ReadonlyArray<Share> => {
   const found = new Map<string, Share>()
   for (const row of rows) {
     const key = name(row)
@@ -45,11 +45,11 @@ const shares = (rows: ReadonlyArray<Row>, name: (row: Row) => string): ReadonlyA
 }
 
 /** Adds up the rows of a trace; copied context counts where it happened. */
-export const of = (all: ReadonlyArray<Row>): Stats => {
+export const computeStats = (all: ReadonlyArray<Row>): Stats => {
   const rows = all.filter(({ copied }) => copied !== true)
-  const ofKind = (kind: Row["kind"]) => rows.filter((row) => row.kind === kind)
-  const models = ofKind("llm")
-  const tools = ofKind("tool")
+  const filterByKind = (kind: Row["kind"]) => rows.filter((row) => row.kind === kind)
+  const models = filterByKind("llm")
+  const tools = filterByKind("tool")
   let [promptTokens, completionTokens, cachedTokens, cost, first, last] = [0, 0, 0, 0, Number.POSITIVE_INFINITY, 0]
   for (const row of rows) {
     promptTokens += row.promptTokens
@@ -60,19 +60,19 @@ export const of = (all: ReadonlyArray<Row>): Stats => {
     last = Math.max(last, row.end)
   }
   return {
-    agents: ofKind("agent").length,
-    turns: ofKind("user").length,
+    agents: filterByKind("agent").length,
+    turns: filterByKind("user").length,
     modelCalls: models.length,
     failedModelCalls: models.filter(isFailed).length,
     toolCalls: tools.length,
     failedToolCalls: tools.filter(isFailed).length,
-    approvals: ofKind("approval").filter(({ status }) => status !== "").length,
+    approvals: filterByKind("approval").filter(({ status }) => status !== "").length,
     promptTokens,
     completionTokens,
     cachedTokens,
     costUsd: cost > 0 ? cost : undefined,
     millis: last > first ? last - first : 0,
-    models: shares(models, ({ model, name }) => model || name),
-    tools: shares(tools, ({ name }) => name)
+    models: computeShares(models, ({ model, name }) => model || name),
+    tools: computeShares(tools, ({ name }) => name)
   }
 }

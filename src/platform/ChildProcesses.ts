@@ -93,7 +93,7 @@ const markPrefix = randomUUID().slice(-12)
 let marks = 0
 
 /** A mark that is no beginning of another one, and short: the watchdog reads it byte by byte. */
-const nextMark = (): string => `${markPrefix}${(++marks).toString(36)}.`
+const makeMark = (): string => `${markPrefix}${(++marks).toString(36)}.`
 
 let watchdog: NodeProcess | undefined
 
@@ -105,12 +105,12 @@ const startWatchdog = (): NodeProcess => {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"]
   })
-  const forget = (): void => {
+  const forgetWatchdog = (): void => {
     if (watchdog === started) watchdog = undefined
   }
   // Without a shell, or when somebody ended it, the next process starts another one.
-  started.on("error", forget).on("exit", forget)
-  started.stdin?.on("error", forget)
+  started.on("error", forgetWatchdog).on("exit", forgetWatchdog)
+  started.stdin?.on("error", forgetWatchdog)
   started.unref()
   // A socket, which is all that a pipe of Node is, keeps the program alive until it is told not to.
   if (started.stdin !== null && "unref" in started.stdin && typeof started.stdin.unref === "function") started.stdin.unref()
@@ -123,25 +123,25 @@ let pending = ""
 let isScheduled = false
 const flushAfterMillis = 100
 
-const write = (lines: string): void => {
+const writeLines = (lines: string): void => {
   pending = ""
   if (watchdog === undefined) watchdog = startWatchdog()
   else watchdog.stdin?.write(lines)
 }
 
 /** Tells the watchdog before anything else happens. */
-const tellNow = (line: string): void => {
-  if (process.platform !== "win32") write(pending + line)
+const notifyNow = (line: string): void => {
+  if (process.platform !== "win32") writeLines(pending + line)
 }
 
 /** Tells the watchdog soon: every write wakes it, and a short command must not have to wait for that. */
-const tellSoon = (line: string): void => {
+const notifySoon = (line: string): void => {
   pending += line
   if (isScheduled || process.platform === "win32") return
   isScheduled = true
   setTimeout(() => {
     isScheduled = false
-    if (pending !== "" && watchdog !== undefined) write(pending)
+    if (pending !== "" && watchdog !== undefined) writeLines(pending)
   }, flushAfterMillis).unref()
 }
 
@@ -159,26 +159,26 @@ export const killAll = (): void => {
 
 let exitIsWatched = false
 
-const enter = (mark: string): void => {
+const addMark = (mark: string): void => {
   if (!exitIsWatched) process.on("exit", killAll)
   exitIsWatched = true
   live.set(mark, undefined)
-  tellNow(`+ ${mark}\n`)
+  notifyNow(`+ ${mark}\n`)
 }
 
-const started = (mark: string, group: number): void => {
+const recordGroup = (mark: string, group: number): void => {
   live.set(mark, group)
-  tellSoon(`= ${mark} ${group}\n`)
+  notifySoon(`= ${mark} ${group}\n`)
 }
 
-const leave = (mark: string): void => {
+const removeMark = (mark: string): void => {
   live.delete(mark)
-  tellSoon(`- ${mark}\n`)
+  notifySoon(`- ${mark}\n`)
 }
 
-const marked = (command: ChildProcess.Command, mark: string): ChildProcess.Command =>
+const markCommand = (command: ChildProcess.Command, mark: string): ChildProcess.Command =>
   command._tag === "PipedCommand"
-    ? ChildProcess.pipeTo(marked(command.left, mark), marked(command.right, mark), command.options)
+    ? ChildProcess.pipeTo(markCommand(command.left, mark), markCommand(command.right, mark), command.options)
     : ChildProcess.make(command.command, command.args, {
       ...command.options,
       ...(command.options.env === undefined ? { extendEnv: true } : {}),
@@ -193,19 +193,19 @@ const withoutInherited = (command: ChildProcess.Command): ChildProcess.Command =
     : InheritedDescriptors.closeFor(command, InheritedDescriptors.listDescriptors())
 
 /** Guards the processes of another spawner. */
-const guarded = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawner["Service"] =>
+const guardSpawner = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawner["Service"] =>
   makeSpawner(Effect.fnUntraced(function*(command) {
     if (yield* Outlives) return yield* inner.spawn(withoutInherited(command))
-    const mark = nextMark()
+    const mark = makeMark()
     // Released after the process, whose scope closes first.
-    yield* Effect.acquireRelease(Effect.sync(() => enter(mark)), () => Effect.sync(() => leave(mark)))
-    const handle = yield* inner.spawn(withoutInherited(marked(command, mark)))
-    started(mark, handle.pid)
+    yield* Effect.acquireRelease(Effect.sync(() => addMark(mark)), () => Effect.sync(() => removeMark(mark)))
+    const handle = yield* inner.spawn(withoutInherited(markCommand(command, mark)))
+    recordGroup(mark, handle.pid)
     return handle
   }))
 
 /** A spawner whose processes never outlive this one, over another. */
-const guarding = Layer.effect(ChildProcessSpawner, Effect.map(ChildProcessSpawner, guarded))
+const guarding = Layer.effect(ChildProcessSpawner, Effect.map(ChildProcessSpawner, guardSpawner))
 
 /** Node's services, with processes that never outlive this one. */
 export const layer: Layer.Layer<ChildProcessSpawner | FileSystem.FileSystem | Path.Path | Stdio | Terminal> = guarding.pipe(
@@ -222,7 +222,7 @@ const ofNode: Layer.Layer<Platform> = guarding.pipe(
 )
 
 /** A platform service that the application gives, or Node's. */
-const givenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, Shape>): Layer.Layer<Self> =>
+const layerGivenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, Shape>): Layer.Layer<Self> =>
   Layer.effect(
     key,
     Effect.flatMap(Effect.serviceOption(key), (given) =>
@@ -232,7 +232,7 @@ const givenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, Shape>
 /** Platform services as the application gives them, and {@link layer} for those that it does not give. */
 export const layerDefault = (): Layer.Layer<Platform> =>
   Layer.mergeAll(
-    givenOrNode(ChildProcessSpawner),
-    givenOrNode(FileSystem.FileSystem),
-    givenOrNode(Path.Path)
+    layerGivenOrNode(ChildProcessSpawner),
+    layerGivenOrNode(FileSystem.FileSystem),
+    layerGivenOrNode(Path.Path)
   )

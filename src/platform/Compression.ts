@@ -12,7 +12,7 @@ const flush = { flush: Zlib.constants.Z_SYNC_FLUSH, finishFlush: Zlib.constants.
 const zlibMethod = 8
 
 /** Decodes `deflate`, which some servers send with the zlib header and some without. */
-const anyInflate = (): Transform => {
+const makeInflate = (): Transform => {
   let inner: Transform | undefined
   const outer = new Transform({
     transform(chunk: Buffer, _, done) {
@@ -31,13 +31,13 @@ const anyInflate = (): Transform => {
   return outer
 }
 
-const decoder = (encoding: string): Transform | undefined => {
+const makeDecoder = (encoding: string): Transform | undefined => {
   switch (encoding) {
     case "gzip":
     case "x-gzip":
       return Zlib.createGunzip(flush)
     case "deflate":
-      return anyInflate()
+      return makeInflate()
     case "br":
       return Zlib.createBrotliDecompress({
         flush: Zlib.constants.BROTLI_OPERATION_FLUSH,
@@ -58,7 +58,7 @@ export const withoutEncodings = (body: Readable, contentEncoding: string): Reada
   const encodings = contentEncoding.toLowerCase().split(",").map((name) => name.trim())
     .filter((name) => name !== "" && name !== "identity")
   if (encodings.length === 0) return body
-  const stages = encodings.toReversed().map(decoder)
+  const stages = encodings.toReversed().map(makeDecoder)
   const known = stages.filter((stage) => stage !== undefined)
   if (known.length < stages.length) return body
   const last = new PassThrough()

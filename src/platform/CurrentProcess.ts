@@ -12,23 +12,23 @@ export const nodePath = process.execPath
 export const nodeVersion = process.versions.node
 
 /** User and group of this process; undefined where the system has none (Windows). */
-export const owner = (): { readonly uid: number; readonly gid: number } | undefined =>
+export const getProcessOwner = (): { readonly uid: number; readonly gid: number } | undefined =>
   process.getuid === undefined || process.getgid === undefined ? undefined : { uid: process.getuid(), gid: process.getgid() }
 
 /** Name of the operating system: `linux`, `darwin`, `win32`. */
 export const operatingSystem: string = process.platform
 
 /** The working directory of this process. */
-export const workingDirectory = (): string => process.cwd()
+export const getWorkingDirectory = (): string => process.cwd()
 
 /** Memory in bytes that this process and others can use: that of the machine, or of the container around it. */
-export const machineMemory = (): number => {
+export const getMachineMemory = (): number => {
   const constrained = process.constrainedMemory()
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
 }
 
 /** Directory for temporary files. */
-export const temporaryDirectory = (): string => tmpdir()
+export const getTemporaryDirectory = (): string => tmpdir()
 
 /** Bytes that are free for temporary files; undefined where the system does not tell. */
 export const temporarySpace = (): number | undefined => {
@@ -42,13 +42,13 @@ export const temporarySpace = (): number | undefined => {
 }
 
 /** The directory that a runtime is made for, whose project files count: that of this process, but for a server that has several. */
-export const StartDirectory = Context.Reference<() => string>("hermes-effect/platform/StartDirectory", { defaultValue: () => workingDirectory })
+export const StartDirectory = Context.Reference<() => string>("hermes-effect/platform/StartDirectory", { defaultValue: () => getWorkingDirectory })
 
 /** Variables of this process as they are at the time of the call; hidden ones are not among them. */
-export const variables = (): Readonly<Record<string, string | undefined>> => process.env
+export const getProcessVariables = (): Readonly<Record<string, string | undefined>> => process.env
 
 /** Standard streams of this process. A stream is opened when it is read from the result. */
-export const streams = (): Pick<NodeJS.Process, "stderr" | "stdin" | "stdout"> => process
+export const getStandardStreams = (): Pick<NodeJS.Process, "stderr" | "stdin" | "stdout"> => process
 
 /** Events of this process, each with what its listeners are given. */
 interface ProcessEvents extends Record<NodeJS.Signals, [signal: NodeJS.Signals]> {
@@ -76,7 +76,7 @@ export const setExitCode = (code: number): void => {
 }
 
 /** Sends a signal to a process, or to a group by its negative id; 0 is the group of this process. Throws where there is none or it may not be signalled. */
-export const signal = (pid: number, name: NodeJS.Signals): void => {
+export const sendSignal = (pid: number, name: NodeJS.Signals): void => {
   process.kill(pid, name)
 }
 

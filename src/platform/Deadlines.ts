@@ -1,7 +1,7 @@
 /** Time limits of requests. */
 
 /** A request that is told when its time is over. */
-export interface Expiring {
+export interface ExpiringItem {
   readonly expire: () => void
 }
 
@@ -16,19 +16,19 @@ const parts = 64
  * The timer keeps no process alive: the sockets of those who wait do.
  */
 export class Deadlines {
-  readonly #ends = new Map<Expiring, number>()
+  readonly #ends = new Map<ExpiringItem, number>()
   #timer: NodeJS.Timeout | undefined
   #step = Infinity
 
   /** Begins a time of so many milliseconds. */
-  start(one: Expiring, millis: number): void {
+  start(one: ExpiringItem, millis: number): void {
     this.#ends.set(one, performance.now() + millis)
     const step = Math.max(1, millis / parts)
     if (step * 2 < this.#step) this.#lookEach(step)
   }
 
   /** Ends a time; one that is over, or never began, too. */
-  stop(one: Expiring): void {
+  stop(one: ExpiringItem): void {
     this.#ends.delete(one)
   }
 

@@ -11,45 +11,45 @@ import { connect } from "node:net"
 import { type Duplex, pipeline } from "node:stream"
 
 /** A host that may not be reached; a client that gave no password is asked for one where it could help. */
-export type Refused = string | { readonly reason: string; readonly isCallerWanted: boolean }
+export type ProxyRefusal = string | { readonly reason: string; readonly isCallerWanted: boolean }
 
 /** Addresses of a host that may be reached, as they are now; `caller` is the password that the client gave. */
-export type Admission = (host: string, port: number, caller: string | undefined) => Effect.Effect<ReadonlyArray<string>, Refused>
+export type Admission = (host: string, port: number, caller: string | undefined) => Effect.Effect<ReadonlyArray<string>, ProxyRefusal>
 
 /** A password that nobody guesses. */
-export const password = (): string => randomUUID()
+export const makePassword = (): string => randomUUID()
 
 /** The password of a request. */
-const callerOf = ({ headers }: Http.IncomingMessage): string | undefined => {
+const readCaller = ({ headers }: Http.IncomingMessage): string | undefined => {
   const encoded = /^basic +([a-z0-9+/=]+)$/i.exec(headers["proxy-authorization"] ?? "")?.[1]
   return encoded === undefined ? undefined : /^[^:]*:(.+)$/s.exec(Buffer.from(encoded, "base64").toString("utf8"))?.[1]
 }
 
 /** Host and port of an authority, `example.com:443` or `[::1]:443`; undefined for another text. */
-const authority = (text: string): { readonly host: string; readonly port: number } | undefined => {
+const parseAuthority = (text: string): { readonly host: string; readonly port: number } | undefined => {
   const [, v6, name, port] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:/?#@\s]+)):(\d{1,5})$/.exec(text) ?? []
   const host = v6 ?? name
   return host === undefined || Number(port) > 65_535 ? undefined : { host: host.toLowerCase(), port: Number(port) }
 }
 
 /** Joins two connections; the end of one is the end of the other. */
-const join = (one: Duplex, other: Duplex): void => {
+const joinConnections = (one: Duplex, other: Duplex): void => {
   // A connection that breaks is the end of both, and nobody else's business.
   pipeline(one, other, () => void other.destroy())
   pipeline(other, one, () => void one.destroy())
 }
 
 /** Status and headers of a refusal. */
-const answerOf = (refused: Refused, caller: string | undefined) =>
+const toRefusalStatus = (refused: ProxyRefusal, caller: string | undefined) =>
   typeof refused !== "string" && refused.isCallerWanted && caller === undefined
     ? { status: "407 Proxy Authentication Required", challenge: { "proxy-authenticate": "Basic realm=\"sandbox\"" } }
     : { status: "403 Forbidden", challenge: {} }
 
-const textOf = (refused: Refused): string => `refused by the sandbox: ${typeof refused === "string" ? refused : refused.reason}\n`
+const renderReason = (refused: ProxyRefusal): string => `refused by the sandbox: ${typeof refused === "string" ? refused : refused.reason}\n`
 
-const refusal = (refused: Refused, caller: string | undefined): string => {
-  const body = textOf(refused)
-  const { challenge, status } = answerOf(refused, caller)
+const renderRefusal = (refused: ProxyRefusal, caller: string | undefined): string => {
+  const body = renderReason(refused)
+  const { challenge, status } = toRefusalStatus(refused, caller)
   const more = Object.entries(challenge).map(([name, value]) => `${name}: ${value}\r\n`).join("")
   return `HTTP/1.1 ${status}\r\n${more}content-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`
 }
@@ -58,29 +58,29 @@ const refusal = (refused: Refused, caller: string | undefined): string => {
 const hopByHop = new Set(["connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"])
 
 /** A socket file, or any free port of the loopback address. */
-export type Place = { readonly path: string } | { readonly host: "127.0.0.1"; readonly port: 0 }
+export type ListenPlace = { readonly path: string } | { readonly host: "127.0.0.1"; readonly port: 0 }
 
 /**
  * Listens until the scope ends, which cuts what is open; returns the port where it has one. Speaks `CONNECT` and plain requests with an
  * absolute URL. Fails with the message of the system when the place cannot be used.
  */
-export const listen = (place: Place, admit: Admission): Effect.Effect<number | undefined, string, Scope.Scope> =>
+export const listen = (place: ListenPlace, admit: Admission): Effect.Effect<number | undefined, string, Scope.Scope> =>
   Effect.gen(function*() {
     // Loaded here: all of Node's own fetch comes with it, which a program without a proxy does not need.
     const { createServer, request: requestOf } = yield* Effect.promise(() => import("node:http"))
     const run = Effect.runForkWith(yield* Effect.context())
     const open = new Set<Duplex>()
-    const track = <Socket extends Duplex>(socket: Socket): Socket => {
+    const trackSocket = <Socket extends Duplex>(socket: Socket): Socket => {
       open.add(socket)
       socket.once("close", () => open.delete(socket))
       return socket
     }
     /** Calls `then` with an address, or `refuse` with a reason, unless the client is gone. */
-    const ask = (
+    const requestAdmission = (
       client: Duplex,
       { caller, host, port }: { readonly caller: string | undefined; readonly host: string; readonly port: number },
       then: (address: string) => void,
-      refuse: (refused: Refused) => void
+      refuse: (refused: ProxyRefusal) => void
     ): void => {
       const fiber = run(Effect.map(Effect.result(admit(host, port, caller)), (answer) => {
         if (client.destroyed) return
@@ -93,38 +93,38 @@ export const listen = (place: Place, admit: Admission): Effect.Effect<number | u
 
     const server = createServer((request, response) => {
       const url = URL.parse(request.url ?? "")
-      const caller = callerOf(request)
-      const refuse = (refused: Refused): void => {
-        const { challenge, status } = answerOf(refused, caller)
-        response.writeHead(Number(status.slice(0, 3)), { ...challenge, "content-type": "text/plain; charset=utf-8", connection: "close" }).end(textOf(refused))
+      const caller = readCaller(request)
+      const refuse = (refused: ProxyRefusal): void => {
+        const { challenge, status } = toRefusalStatus(refused, caller)
+        response.writeHead(Number(status.slice(0, 3)), { ...challenge, "content-type": "text/plain; charset=utf-8", connection: "close" }).end(renderReason(refused))
       }
       if (url === null || url.protocol !== "http:") return refuse("only requests with an http URL and CONNECT are served")
       const port = url.port === "" ? 80 : Number(url.port)
       const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !hopByHop.has(name)))
-      ask(request.socket, { caller, host: url.hostname, port }, (host) => {
+      requestAdmission(request.socket, { caller, host: url.hostname, port }, (host) => {
         const onward = requestOf({ host, port, method: request.method, path: `${url.pathname}${url.search}`, headers: { ...headers, host: url.host }, agent: false, setHost: false }, (answer) => {
           response.writeHead(answer.statusCode ?? 502, Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !hopByHop.has(name))))
           pipeline(answer, response, () => void response.destroy())
         })
-        onward.once("socket", track)
+        onward.once("socket", trackSocket)
         onward.once("error", () => void (response.headersSent ? response.destroy() : response.writeHead(502).end()))
         pipeline(request, onward, () => {})
       }, refuse)
     })
-    server.on("connection", track)
+    server.on("connection", trackSocket)
     server.on("connect", (request: Http.IncomingMessage, client: Duplex, first: Buffer) => {
       client.on("error", () => void client.destroy())
-      const target = authority(request.url ?? "")
-      const caller = callerOf(request)
-      const refuse = (refused: Refused): void => void client.end(refusal(refused, caller))
+      const target = parseAuthority(request.url ?? "")
+      const caller = readCaller(request)
+      const refuse = (refused: ProxyRefusal): void => void client.end(renderRefusal(refused, caller))
       if (target === undefined) return refuse("the target is no host with a port")
-      ask(client, { caller, ...target }, (host) => {
-        const onward = track(connect({ host, port: target.port }))
+      requestAdmission(client, { caller, ...target }, (host) => {
+        const onward = trackSocket(connect({ host, port: target.port }))
         onward.once("error", () => void client.end("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"))
         onward.once("connect", () => {
           client.write("HTTP/1.1 200 Connection established\r\n\r\n")
           onward.write(first)
-          join(client, onward)
+          joinConnections(client, onward)
         })
       }, refuse)
     })

@@ -35,7 +35,7 @@ const tags: Readonly<Record<string, SystemErrorTag>> = {
   ELOOP: "BadResource"
 }
 
-const called = <A>(
+const runCallback = <A>(
   method: string,
   path: string,
   call: (done: (error: NodeJS.ErrnoException | null, value: A) => void) => void
@@ -48,38 +48,38 @@ const called = <A>(
   )
 
 /** A file or a directory that is held. */
-export interface Held {
+export interface HeldFile {
   /** Path that leads to it while it is held. */
   readonly at: string
   /** Its real path at the moment of the opening. */
   readonly real: string
 }
 
-const descriptorOf = (path: string, flags: number): Effect.Effect<number, PlatformError, Scope.Scope> =>
+const openDescriptor = (path: string, flags: number): Effect.Effect<number, PlatformError, Scope.Scope> =>
   Effect.acquireRelease(
-    called<number>("open", path, (done) => open(path, flags, done)),
-    (descriptor) => Effect.ignore(called<void>("close", path, (done) => close(descriptor, (error) => done(error ?? null))))
+    runCallback<number>("open", path, (done) => open(path, flags, done)),
+    (descriptor) => Effect.ignore(runCallback<void>("close", path, (done) => close(descriptor, (error) => done(error ?? null))))
   )
 
-type Hold = (flags: number) => (path: string) => Effect.Effect<Held, PlatformError, Scope.Scope>
+type Hold = (flags: number) => (path: string) => Effect.Effect<HeldFile, PlatformError, Scope.Scope>
 
-const byDescriptor: Hold = (flags) => (path) =>
+const holdByDescriptor: Hold = (flags) => (path) =>
   Effect.gen(function*() {
-    const at = `/proc/self/fd/${yield* descriptorOf(path, pathOnly | flags)}`
-    return { at, real: yield* called<string>("readLink", path, (done) => readlink(at, done)) }
+    const at = `/proc/self/fd/${yield* openDescriptor(path, pathOnly | flags)}`
+    return { at, real: yield* runCallback<string>("readLink", path, (done) => readlink(at, done)) }
   })
 
-const byNumber: Hold = (flags) => (path) =>
+const holdByNumber: Hold = (flags) => (path) =>
   Effect.gen(function*() {
-    const descriptor = yield* descriptorOf(path, eventsOnly | flags)
-    const held = yield* called<BigIntStats>("stat", path, (done) => fstat(descriptor, { bigint: true }, done))
-    const real = yield* called<string>("realPath", path, (done) => realpath.native(path, done))
-    const now = yield* called<BigIntStats>("stat", path, (done) => stat(real, { bigint: true }, done))
+    const descriptor = yield* openDescriptor(path, eventsOnly | flags)
+    const held = yield* runCallback<BigIntStats>("stat", path, (done) => fstat(descriptor, { bigint: true }, done))
+    const real = yield* runCallback<string>("realPath", path, (done) => realpath.native(path, done))
+    const now = yield* runCallback<BigIntStats>("stat", path, (done) => stat(real, { bigint: true }, done))
     if (now.dev !== held.dev || now.ino !== held.ino) return yield* systemError({ _tag: "Busy", module: "FileSystem", method: "open", pathOrDescriptor: path, description: "it was replaced meanwhile" })
     return { at: `/.vol/${held.dev}/${held.ino}`, real }
   })
 
-const holdWith = operatingSystem === "darwin" ? byNumber : byDescriptor
+const holdWith = operatingSystem === "darwin" ? holdByNumber : holdByDescriptor
 
 /** Holds what is at a path, links followed, until the scope ends. */
 export const hold = holdWith(0)
@@ -89,4 +89,4 @@ export const holdDirectory = holdWith(constants.O_NOFOLLOW | constants.O_DIRECTO
 
 /** Removes an empty directory; a link in its place is not followed, and fails. */
 export const removeEmptyDirectory = (path: string): Effect.Effect<void, PlatformError> =>
-  called<void>("remove", path, (done) => rmdir(path, (error) => done(error)))
+  runCallback<void>("remove", path, (done) => rmdir(path, (error) => done(error)))

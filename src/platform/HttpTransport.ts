@@ -29,7 +29,7 @@ import connect from "undici/lib/api/api-connect.js"
 import EnvHttpProxyAgent from "undici/lib/dispatcher/env-http-proxy-agent.js"
 import Pool from "undici/lib/dispatcher/pool.js"
 import { withoutEncodings } from "./Compression.ts"
-import { Deadlines, type Expiring } from "./Deadlines.ts"
+import { Deadlines, type ExpiringItem } from "./Deadlines.ts"
 import { type BodySource, StreamedBody, StreamedResponse } from "./StreamedResponse.ts"
 
 /** A `fetch` with connections of its own. */
@@ -84,7 +84,7 @@ interface Connections {
   readonly destroy: () => void
 }
 
-const connections = (connectMillis: number): Connections => {
+const makeConnections = (connectMillis: number): Connections => {
   const options = {
     connect: { timeout: connectMillis },
     allowH2: false,
@@ -97,14 +97,14 @@ const connections = (connectMillis: number): Connections => {
     // An Agent looks its pool up anew for each request, by a name that it puts together.
     const pools = new Map<string, Pool>()
     let isClosed = false
-    const made = (origin: string): Pool => {
+    const makePool = (origin: string): Pool => {
       const pool = new Pool(origin, options)
       pools.set(origin, pool)
       if (isClosed) void pool.destroy()
       return pool
     }
     return {
-      to: (origin) => pools.get(origin) ?? made(origin),
+      to: (origin) => pools.get(origin) ?? makePool(origin),
       destroy: () => {
         isClosed = true
         for (const pool of pools.values()) void pool.destroy()
@@ -122,7 +122,7 @@ const connections = (connectMillis: number): Connections => {
   return { to: () => proxied, destroy: () => void proxied.destroy() }
 }
 
-const headersOf = (init: RequestInit["headers"]): Record<string, string> => {
+const toHeaders = (init: RequestInit["headers"]): Record<string, string> => {
   const out: Record<string, string> = {}
   if (init === undefined) return out
   const entries = Symbol.iterator in init ? init : Object.entries(init)
@@ -132,15 +132,15 @@ const headersOf = (init: RequestInit["headers"]): Record<string, string> => {
   return out
 }
 
-const bodyOf = (init: RequestInit["body"]): string | Uint8Array | undefined => {
+const toBody = (init: RequestInit["body"]): string | Uint8Array | undefined => {
   if (init === undefined || init === null) return undefined
   if (typeof init === "string" || init instanceof Uint8Array) return init
   if (init instanceof ArrayBuffer) return new Uint8Array(init)
   throw new TypeError("a request body must be a string or bytes")
 }
 
-const sentHeaders = (init: RequestInit["headers"]): Record<string, string> => {
-  const headers = headersOf(init)
+const toSentHeaders = (init: RequestInit["headers"]): Record<string, string> => {
+  const headers = toHeaders(init)
   // undici counts the body itself and manages its connections.
   delete headers["content-length"]
   delete headers["connection"]
@@ -148,17 +148,17 @@ const sentHeaders = (init: RequestInit["headers"]): Record<string, string> => {
   return headers
 }
 
-const errorOf = (signal: AbortSignal): Error =>
+const getAbortError = (signal: AbortSignal): Error =>
   signal.reason instanceof Error ? signal.reason : new DOMException("The operation was aborted", "AbortError")
 
 /** The error of a proxy that made no tunnel, which undici names as if the caller had given up. */
-const refusedByProxy = (cause: Error): Error =>
+const makeProxyError = (cause: Error): Error =>
   Object.assign(
     new Error(`the proxy makes no connection to this host (${cause.message}): check HTTPS_PROXY, or name the host in NO_PROXY`, { cause }),
     { code: "ERR_PROXY_TUNNEL" }
   )
 
-const header = (value: string | Array<string> | undefined): string => Array.isArray(value) ? value.join(", ") : value ?? ""
+const joinHeader = (value: string | Array<string> | undefined): string => Array.isArray(value) ? value.join(", ") : value ?? ""
 
 /** An answer whose body follows: a stream of Node where it has to be decoded or is read as an error. */
 interface Answer {
@@ -179,7 +179,7 @@ interface Client extends Connections {
 }
 
 /** Receives the answer of one request from its connection, without a stream of Node between where there is nothing to decode. */
-class Reception implements Undici.Dispatcher.DispatchHandler, Expiring {
+class Reception implements Undici.Dispatcher.DispatchHandler, ExpiringItem {
   readonly #signal: AbortSignal | undefined
   readonly #deadlines: Deadlines
   readonly #silenceOf: SilenceOf
@@ -197,7 +197,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, Expiring {
     this.#begun = begun
     this.#failed = failed
     this.#onAbort = () => {
-      if (signal !== undefined) this.#abort(errorOf(signal))
+      if (signal !== undefined) this.#abort(getAbortError(signal))
     }
     signal?.addEventListener("abort", this.#onAbort)
     if (answerMillis !== undefined) deadlines.start(this, answerMillis)
@@ -229,7 +229,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, Expiring {
   onRequestStart(controller: Undici.Dispatcher.DispatchController): void {
     this.#controller = controller
     // It was given up while it waited for a connection.
-    if (this.#isOver) controller.abort(this.#signal === undefined ? new Error("the request was given up") : errorOf(this.#signal))
+    if (this.#isOver) controller.abort(this.#signal === undefined ? new Error("the request was given up") : getAbortError(this.#signal))
   }
 
   onResponseStart(controller: Undici.Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
@@ -241,7 +241,7 @@ class Reception implements Undici.Dispatcher.DispatchHandler, Expiring {
       resume: () => controller.resume(),
       abort: (error) => this.#abort(error)
     }
-    this.#body = isSuccess(status) && header(headers["content-encoding"]) === ""
+    this.#body = isSuccess(status) && joinHeader(headers["content-encoding"]) === ""
       ? new StreamedBody(source, this.#silenceOf(headers))
       : new Readable({
         read: source.resume,
@@ -263,12 +263,12 @@ class Reception implements Undici.Dispatcher.DispatchHandler, Expiring {
   }
 
   onResponseError(_: Undici.Dispatcher.DispatchController, error: Error): void {
-    if (this.#signal?.aborted === true) this.#end(errorOf(this.#signal))
-    else this.#end(error.name === "AbortError" ? refusedByProxy(error) : error)
+    if (this.#signal?.aborted === true) this.#end(getAbortError(this.#signal))
+    else this.#end(error.name === "AbortError" ? makeProxyError(error) : error)
   }
 }
 
-const send = (client: Client, { address: { origin, path }, out }: Hop): Promise<Answer> =>
+const sendRequest = (client: Client, { address: { origin, path }, out }: Hop): Promise<Answer> =>
   new Promise((begun, failed) => {
     client.to(origin).dispatch({
       origin,
@@ -281,7 +281,7 @@ const send = (client: Client, { address: { origin, path }, out }: Hop): Promise<
   })
 
 /** The body of a stream that was decoded. */
-const bodyOfStream = (stream: Readable, silenceMillis: number | undefined): StreamedBody => {
+const toStreamedBody = (stream: Readable, silenceMillis: number | undefined): StreamedBody => {
   const body = new StreamedBody({
     pause: () => void stream.pause(),
     resume: () => void stream.resume(),
@@ -308,7 +308,7 @@ const readError = async (source: Readable): Promise<Buffer> => {
 
 const nullBody = new Set([204, 205, 304])
 
-const genuine = async (fields: IncomingHttpHeaders, status: number, source: Readable): Promise<Response> => {
+const toGenuineResponse = async (fields: IncomingHttpHeaders, status: number, source: Readable): Promise<Response> => {
   const body = await readError(source)
   const headers = new Headers()
   for (const [name, value] of Object.entries(fields)) {
@@ -324,76 +324,76 @@ interface Hop {
   readonly out: Outgoing
 }
 
-const addressOf = ({ href, origin, pathname, search }: URL): Address => ({ href, origin, path: `${pathname}${search}` })
+const toAddress = ({ href, origin, pathname, search }: URL): Address => ({ href, origin, path: `${pathname}${search}` })
 
 /** The request that a redirect asks for; undefined where there is none to follow. */
-const redirected = ({ headers, status }: Answer, { address, out }: Hop): Hop | undefined => {
-  const location = header(headers["location"])
+const findRedirect = ({ headers, status }: Answer, { address, out }: Hop): Hop | undefined => {
+  const location = joinHeader(headers["location"])
   if (!redirects.has(status) || location === "") return undefined
   const target = URL.parse(location, address.href)
   if (target === null || target.origin !== address.origin) return undefined
-  if (status > 303 || out.method === "GET" || out.method === "HEAD") return { address: addressOf(target), out }
+  if (status > 303 || out.method === "GET" || out.method === "HEAD") return { address: toAddress(target), out }
   const { "content-type": _, ...rest } = out.headers
-  return { address: addressOf(target), out: { ...out, method: "GET", headers: rest, body: undefined } }
+  return { address: toAddress(target), out: { ...out, method: "GET", headers: rest, body: undefined } }
 }
 
 // The SDKs and Effect's client use the members that StreamedResponse has; it is no subclass: constructing a `Response` is to be saved.
-const responseOf = (answer: Answer, body: StreamedBody, url: string): Response =>
+const toResponse = (answer: Answer, body: StreamedBody, url: string): Response =>
   new StreamedResponse({ status: answer.status, url, headers: answer.headers, body }) as unknown as Response
 
 /** Follows redirects, decodes the body, reads the answer of a request that failed. */
-const followed = async (client: Client, first: Hop, begun: Answer): Promise<Response> => {
+const followRedirects = async (client: Client, first: Hop, begun: Answer): Promise<Response> => {
   let hop = first
   let answer = begun
   for (let hops = 0; hops < maxRedirects; hops++) {
-    const next = redirected(answer, hop)
+    const next = findRedirect(answer, hop)
     if (next === undefined) break
     if (answer.body instanceof Readable) await readError(answer.body)
     hop = next
-    answer = await send(client, hop)
+    answer = await sendRequest(client, hop)
   }
   const { body: received, headers, status } = answer
   const url = hop === first ? "" : hop.address.href
-  if (received instanceof StreamedBody) return responseOf(answer, received, url)
-  const decoded = withoutEncodings(received, header(headers["content-encoding"]))
-  return isSuccess(status) ? responseOf(answer, bodyOfStream(decoded, client.silenceOf(headers)), url) : genuine(headers, status, decoded)
+  if (received instanceof StreamedBody) return toResponse(answer, received, url)
+  const decoded = withoutEncodings(received, joinHeader(headers["content-encoding"]))
+  return isSuccess(status) ? toResponse(answer, toStreamedBody(decoded, client.silenceOf(headers)), url) : toGenuineResponse(headers, status, decoded)
 }
 
 /** Makes a client with connections of its own. */
 export const make = ({ connectTimeoutMillis = defaultConnectMillis, readTimeoutMillis }: Options = {}): HttpTransport => {
   const client: Client = {
-    ...connections(connectTimeoutMillis),
+    ...makeConnections(connectTimeoutMillis),
     deadlines: new Deadlines(),
     silenceOf: (headers) =>
-      readTimeoutMillis !== undefined && /event-?stream/i.test(header(headers["content-type"])) ? readTimeoutMillis : undefined
+      readTimeoutMillis !== undefined && /event-?stream/i.test(joinHeader(headers["content-type"])) ? readTimeoutMillis : undefined
   }
   const prepared = new WeakMap<object, Record<string, string>>()
   let last: Address | undefined
-  const reached = (input: string | URL): Address => {
+  const parseTarget = (input: string | URL): Address => {
     const url = new URL(input)
     if (url.protocol !== "http:" && url.protocol !== "https:") throw new TypeError(`unknown scheme ${url.protocol}`)
     if (url.username !== "" || url.password !== "") throw new TypeError("an address must not carry credentials")
-    return last = addressOf(url)
+    return last = toAddress(url)
   }
   const fetch = async (input: string | URL | Request, init: RequestInit = {}, answerMillis?: number): Promise<Response> => {
     if (typeof input !== "string" && !(input instanceof URL)) throw new TypeError("an address must be a string or URL")
-    const address = last !== undefined && input === last.href ? last : reached(input)
+    const address = last !== undefined && input === last.href ? last : parseTarget(input)
     const { body, headers, method, signal } = init
     const out: Outgoing = {
       method: method?.toUpperCase() ?? "GET",
-      headers: (typeof headers === "object" ? prepared.get(headers) : undefined) ?? sentHeaders(headers),
-      body: bodyOf(body),
+      headers: (typeof headers === "object" ? prepared.get(headers) : undefined) ?? toSentHeaders(headers),
+      body: toBody(body),
       signal: signal ?? undefined,
       answerMillis
     }
     const hop = { address, out }
     out.signal?.throwIfAborted()
-    const answer = await send(client, hop)
-    return answer.body instanceof StreamedBody ? responseOf(answer, answer.body, "") : followed(client, hop, answer)
+    const answer = await sendRequest(client, hop)
+    return answer.body instanceof StreamedBody ? toResponse(answer, answer.body, "") : followRedirects(client, hop, answer)
   }
   return Object.assign(fetch, {
     fixed: (headers: Headers): Headers => {
-      prepared.set(headers, sentHeaders(headers))
+      prepared.set(headers, toSentHeaders(headers))
       return headers
     },
     close: client.destroy

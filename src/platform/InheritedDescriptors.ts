@@ -78,9 +78,9 @@ const wrapWords = (command: string, args: Words, descriptors: ReadonlyArray<numb
   return [shell, ["-p", "-c", `exec ${closed}; exec -- "$@"`, "hermes", command, ...args]]
 }
 
-const reveal = (word: string | Redacted.Redacted): string => Redacted.isRedacted(word) ? Redacted.value(word) : word
+const revealWord = (word: string | Redacted.Redacted): string => Redacted.isRedacted(word) ? Redacted.value(word) : word
 
-const joinWords = (words: Words): string => words.map(reveal).join(" ")
+const joinWords = (words: Words): string => words.map(revealWord).join(" ")
 
 const isExecutable = (path: string): boolean => {
   try {
@@ -92,11 +92,11 @@ const isExecutable = (path: string): boolean => {
 }
 
 /** True if the operating system would find the program of a command that no shell starts. */
-const exists = ({ command, options: { cwd, env, extendEnv } }: ChildProcess.StandardCommand): boolean => {
+const isInstalled = ({ command, options: { cwd, env, extendEnv } }: ChildProcess.StandardCommand): boolean => {
   const directory = resolve(cwd ?? ".")
   if (command.includes("/")) return isExecutable(resolve(directory, command))
   const inherited = env === undefined || extendEnv === true ? process.env["PATH"] : undefined
-  const places = reveal(env?.["PATH"] ?? inherited ?? "/usr/local/bin:/usr/bin:/bin")
+  const places = revealWord(env?.["PATH"] ?? inherited ?? "/usr/local/bin:/usr/bin:/bin")
   return places.split(delimiter).some((place) => isExecutable(join(resolve(directory, place), command)))
 }
 
@@ -104,7 +104,7 @@ const exists = ({ command, options: { cwd, env, extendEnv } }: ChildProcess.Stan
 export const closeFor = (command: ChildProcess.StandardCommand, descriptors: ReadonlyArray<number>): ChildProcess.Command => {
   if (descriptors.length === 0) return command
   const { shell, ...options } = command.options
-  if ((shell === undefined || shell === false) && !exists(command)) return command
+  if ((shell === undefined || shell === false) && !isInstalled(command)) return command
   const [program, args] = shell === undefined || shell === false
     ? wrapWords(command.command, command.args, descriptors)
     : wrapWords(shell === true ? "/bin/sh" : shell, ["-c", joinWords([command.command, ...command.args])], descriptors)

@@ -13,16 +13,16 @@ export const applicationId = 0x48654566
 
 /** The leases in the file at `path`, which is created where it is missing. It is closed with the scope. */
 export const open = (path: string): Effect.Effect<Leases.Service, Leases.LeaseFailed, Scope.Scope> => {
-  const failureOf = (error: SqlError): Leases.LeaseFailed =>
+  const toLeaseFailure = (error: SqlError): Leases.LeaseFailed =>
     new Leases.LeaseFailed({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
-  const described = <A>(effect: Effect.Effect<A, SqlError>): Effect.Effect<A, Leases.LeaseFailed> =>
-    Effect.mapError(SqliteClient.waiting(effect), failureOf)
+  const mapFailure = <A>(effect: Effect.Effect<A, SqlError>): Effect.Effect<A, Leases.LeaseFailed> =>
+    Effect.mapError(SqliteClient.retryWhileLocked(effect), toLeaseFailure)
 
   return Effect.gen(function*() {
-    const sql = yield* Effect.mapError(SqliteClient.open(path), failureOf)
-    yield* described(SqliteClient.configure(sql))
-    const [header] = yield* described(sql<{ readonly application_id: number }>`PRAGMA application_id`)
-    const [tables] = yield* described(
+    const sql = yield* Effect.mapError(SqliteClient.open(path), toLeaseFailure)
+    yield* mapFailure(SqliteClient.configure(sql))
+    const [header] = yield* mapFailure(sql<{ readonly application_id: number }>`PRAGMA application_id`)
+    const [tables] = yield* mapFailure(
       sql<{ readonly count: number }>`SELECT count(*) AS count FROM sqlite_schema WHERE tbl_name <> 'leases'`
     )
     if (header?.application_id !== applicationId && tables?.count !== 0) {
@@ -30,7 +30,7 @@ export const open = (path: string): Effect.Effect<Leases.Service, Leases.LeaseFa
         message: `${path} is the database of another program: move it away, or set another HERMES_HOME`
       })
     }
-    yield* described(sql.unsafe(Leases.table).unprepared)
-    return Leases.make<Leases.LeaseFailed>(sql, (effect) => described(Effect.uninterruptible(sql.withTransaction(effect))))
+    yield* mapFailure(sql.unsafe(Leases.table).unprepared)
+    return Leases.make<Leases.LeaseFailed>(sql, (effect) => mapFailure(Effect.uninterruptible(sql.withTransaction(effect))))
   })
 }

@@ -23,7 +23,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { randomUUID } from "node:crypto"
 import { openOnce } from "./OpenOnce.ts"
-import { currentProcess, isDead } from "./ProcessIdentity.ts"
+import { getCurrentProcess, isDead } from "./ProcessIdentity.ts"
 
 /** Milliseconds that a lease is good for without being renewed. */
 export const goodForMillis = 60_000
@@ -95,7 +95,7 @@ const isOver = ({ expires_at, machine, pid, start_time }: Row, now: number): boo
 const sessionPrefix = "session "
 
 /** Name of the lease of the run that owns a session. */
-export const sessionName = (id: string): string => `${sessionPrefix}${id}`
+export const toSessionName = (id: string): string => `${sessionPrefix}${id}`
 
 /** Tests whether somebody has one of the leases; within a transaction nobody can take one until it ends. */
 export const isAnyHeld = (sql: SqlClient, names: ReadonlyArray<string>, now: number): Effect.Effect<boolean, SqlError> =>
@@ -107,7 +107,7 @@ export const isAnyHeld = (sql: SqlClient, names: ReadonlyArray<string>, now: num
     )
 
 /** Ids of the sessions whose lease somebody has. */
-export const heldSessions = Effect.fnUntraced(function*(sql: SqlClient): Effect.fn.Return<ReadonlyArray<string>, SqlError> {
+export const listHeldSessions = Effect.fnUntraced(function*(sql: SqlClient): Effect.fn.Return<ReadonlyArray<string>, SqlError> {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* sql<Row & { readonly name: string }>`
     SELECT name, machine, pid, start_time, expires_at FROM leases WHERE substr(name, 1, length(${sessionPrefix})) = ${sessionPrefix}`
@@ -122,11 +122,11 @@ export const make = <E>(
   write: <A>(effect: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>
 ): Service<E> => {
   /** Takes a lease, or returns the row of its owner. */
-  const acquire = (name: string, owner: string, now: number) =>
+  const acquireLease = (name: string, owner: string, now: number) =>
     write(Effect.gen(function*() {
       const [row] = yield* sql<Row>`SELECT machine, pid, start_time, expires_at FROM leases WHERE name = ${name}`
       if (row !== undefined && !isOver(row, now)) return row
-      const { machine, pid, startTime } = currentProcess()
+      const { machine, pid, startTime } = getCurrentProcess()
       yield* sql`
         INSERT OR REPLACE INTO leases (name, owner, machine, pid, start_time, expires_at)
         VALUES (${name}, ${owner}, ${machine}, ${pid}, ${startTime}, ${now + goodForMillis})`
@@ -158,10 +158,10 @@ export const make = <E>(
         ? Effect.catchCause(release, (cause) => Effect.logDebug(`the lease of ${name} was not given back`, cause))
         : Effect.void
     )
-    const taken = yield* acquire(name, owner, now)
+    const taken = yield* acquireLease(name, owner, now)
     if (taken !== undefined) {
       isOurs = false
-      const { machine, pid } = currentProcess()
+      const { machine, pid } = getCurrentProcess()
       return yield* new LeaseTaken({ name, pid: taken.pid, isOwn: taken.pid === pid && taken.machine === machine })
     }
     yield* Effect.sleep(renewEvery).pipe(
@@ -189,23 +189,23 @@ export const make = <E>(
   }
 }
 
-const open = (path: string) => Effect.flatMap(Effect.promise(() => import("./LeaseFile.ts")), (file) => file.open(path))
+const openLeaseFile = (path: string) => Effect.flatMap(Effect.promise(() => import("./LeaseFile.ts")), (file) => file.open(path))
 
 /**
  * Runs an Effect while holding a lease of the database file at `path`, for those who change a file of its directory now and
  * then: the database is open for this one lease only.
  */
-export const duringIn = <A, E, R>(
+export const runWithLease = <A, E, R>(
   path: string,
   name: string,
   use: (lease: Lease) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, LeaseTaken | LeaseFailed | E, R> =>
-  Effect.scopedWith((scope) => Effect.flatMap(Scope.provide(open(path), scope), ({ during }) => during(name, use)))
+  Effect.scopedWith((scope) => Effect.flatMap(Scope.provide(openLeaseFile(path), scope), ({ during }) => during(name, use)))
 
 /** The leases in the database file at `path`, which is opened by the first one that is taken. */
 export const layer = (path: string): Layer.Layer<Leases> =>
   Layer.effect(Leases, Effect.gen(function*() {
-    const opened = yield* openOnce(open(path))
+    const opened = yield* openOnce(openLeaseFile(path))
     return {
       take: (name) => Effect.flatMap(opened, ({ take }) => take(name)),
       during: (name, use) => Effect.flatMap(opened, ({ during }) => during(name, use))

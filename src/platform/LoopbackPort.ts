@@ -14,7 +14,7 @@ export interface ConnectionCut {
   readonly _tag: "ConnectionCut"
 }
 
-const cut = (): ConnectionCut => ({ _tag: "ConnectionCut" })
+const makeCut = (): ConnectionCut => ({ _tag: "ConnectionCut" })
 
 /** A client that connected. Each direction ends by itself. */
 export interface Connection {
@@ -23,7 +23,7 @@ export interface Connection {
 }
 
 /** Listens on a port, and on any that is free where that one is not. */
-const listening = (server: Server, preferred: number): Effect.Effect<number, string> =>
+const listenOnPort = (server: Server, preferred: number): Effect.Effect<number, string> =>
   Effect.callback<number, string>((resume) => {
     const onListening = (): void => {
       const address = server.address()
@@ -32,7 +32,7 @@ const listening = (server: Server, preferred: number): Effect.Effect<number, str
     const onError = ({ message }: Error): void => resume(Effect.fail(message))
     server.once("listening", onListening).once("error", onError).listen(preferred, "127.0.0.1")
     return Effect.sync(() => server.off("listening", onListening).off("error", onError))
-  }).pipe(Effect.catch((message) => preferred === 0 ? Effect.fail(message) : listening(server, 0)))
+  }).pipe(Effect.catch((message) => preferred === 0 ? Effect.fail(message) : listenOnPort(server, 0)))
 
 /**
  * Serves the connections to a port of 127.0.0.1 until the scope ends, which cuts those that are open. The preferred port is taken where
@@ -50,13 +50,13 @@ export const listen = (
       // Its streams fail too; an error of a connection that nobody uses any more is nobody's.
       socket.on("error", () => void socket.destroy()).once("close", () => open.delete(socket))
       const fiber = run(serve({
-        input: NodeStream.fromReadable<Uint8Array, ConnectionCut>({ evaluate: () => socket, onError: cut, closeOnDone: false }),
-        output: NodeSink.fromWritable<ConnectionCut, Uint8Array>({ evaluate: () => socket, onError: cut })
+        input: NodeStream.fromReadable<Uint8Array, ConnectionCut>({ evaluate: () => socket, onError: makeCut, closeOnDone: false }),
+        output: NodeSink.fromWritable<ConnectionCut, Uint8Array>({ evaluate: () => socket, onError: makeCut })
       }))
       fiber.addObserver(() => socket.destroySoon())
       socket.once("close", () => void fiber.interruptUnsafe())
     })
-    const port = yield* Effect.acquireRelease(listening(server, preferred), () =>
+    const port = yield* Effect.acquireRelease(listenOnPort(server, preferred), () =>
       Effect.callback<void>((resume) => {
         server.close(() => resume(Effect.void))
         for (const socket of open) socket.destroy()

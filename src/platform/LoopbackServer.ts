@@ -65,7 +65,7 @@ export const makeKeys = (port: number): Effect.Effect<Keys> =>
   })
 
 /** Names of this machine that a browser may have in the address of a server on a port. */
-const namesOf = (port: number): ReadonlyArray<string> => [`127.0.0.1:${port}`, `localhost:${port}`]
+const listHostNames = (port: number): ReadonlyArray<string> => [`127.0.0.1:${port}`, `localhost:${port}`]
 
 /**
  * Tests whether a request means this server and comes from its own pages. A page of another site reaches a loopback address by a name
@@ -73,5 +73,5 @@ const namesOf = (port: number): ReadonlyArray<string> => [`127.0.0.1:${port}`, `
  */
 export const isOwnName = (port: number, headers: HttpServerRequest["headers"]): boolean => {
   const { host, origin } = headers
-  return host !== undefined && namesOf(port).includes(host) && (origin === undefined || origin === `http://${host}`)
+  return host !== undefined && listHostNames(port).includes(host) && (origin === undefined || origin === `http://${host}`)
 }

@@ -12,7 +12,7 @@ import { isIP, type LookupFunction } from "node:net"
 import type { Readable } from "node:stream"
 
 /** Resolves a name to all its addresses as this machine does, hosts file included. */
-export const addressesOf = (host: string) =>
+export const resolveAddresses = (host: string) =>
   Effect.map(Effect.tryPromise(() => lookup(host, { all: true })), (answers) => answers.map(({ address }) => address))
 
 /** One request to one of some addresses, whatever the name of its URL resolves to. */
@@ -36,7 +36,7 @@ interface PinnedAnswer {
 }
 
 /** Resolves every name to the given addresses. */
-const pinned = (addresses: ReadonlyArray<string>): LookupFunction => (_host, options, done) => {
+const makePinnedLookup = (addresses: ReadonlyArray<string>): LookupFunction => (_host, options, done) => {
   const all = addresses.map((address) => ({ address, family: isIP(address) }))
   const [first] = all
   if (first === undefined) done(new Error("no address"), "")
@@ -44,25 +44,25 @@ const pinned = (addresses: ReadonlyArray<string>): LookupFunction => (_host, opt
   else done(null, first.address, first.family)
 }
 
-const collect = (stream: Readable, maxBytes: number): Promise<Pick<PinnedAnswer, "body" | "truncated">> =>
+const collectBody = (stream: Readable, maxBytes: number): Promise<Pick<PinnedAnswer, "body" | "truncated">> =>
   new Promise((resolve, reject) => {
     const chunks: Array<Uint8Array> = []
     let bytes = 0
-    const done = (truncated: boolean): void => {
+    const resolveBody = (truncated: boolean): void => {
       resolve({ body: new Uint8Array(Buffer.concat(chunks).subarray(0, maxBytes)), truncated })
     }
     stream.on("data", (chunk: Uint8Array) => {
       chunks.push(chunk)
       bytes += chunk.length
       if (bytes <= maxBytes) return
-      done(true)
+      resolveBody(true)
       stream.destroy()
     })
-    stream.once("end", () => done(false))
+    stream.once("end", () => resolveBody(false))
     stream.once("error", reject)
   })
 
-const received = async (
+const readAnswer = async (
   response: Http.IncomingMessage,
   maxBytes: number,
   { withoutEncodings }: typeof import("./Compression.ts")
@@ -71,7 +71,7 @@ const received = async (
     value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value] as const]
   )
   const stream = withoutEncodings(response, response.headers["content-encoding"] ?? "")
-  return { status: response.statusCode ?? 0, headers: Object.fromEntries(headers), ...await collect(stream, maxBytes) }
+  return { status: response.statusCode ?? 0, headers: Object.fromEntries(headers), ...await collectBody(stream, maxBytes) }
 }
 
 /** Sends one request to the given addresses; follows no redirect and keeps `maxBytes` of the body. */
@@ -85,11 +85,11 @@ export const requestPinned = async (
     const request = client.request(url, {
       method,
       headers: { "accept-encoding": "gzip, deflate, br", ...headers },
-      lookup: pinned(addresses),
+      lookup: makePinnedLookup(addresses),
       agent: false,
       signal
     }, (response) => {
-      resolve(received(response, maxBytes, compression).finally(() => request.destroy()))
+      resolve(readAnswer(response, maxBytes, compression).finally(() => request.destroy()))
     })
     request.on("error", reject)
     request.end(body)
@@ -111,7 +111,7 @@ const callbackPath = "/callback"
  * Serves `html` on the loopback address until the scope ends; port 0 is any that is free. Fails with the message of the
  * system when the port cannot be used.
  */
-export const callbackPage = (port: number, html: string): Effect.Effect<CallbackPage, string, Scope.Scope> =>
+export const openCallbackPage = (port: number, html: string): Effect.Effect<CallbackPage, string, Scope.Scope> =>
   Effect.gen(function*() {
     const { createServer } = yield* Effect.promise(() => import("node:http"))
     const returned = yield* Deferred.make<URLSearchParams>()

@@ -15,7 +15,7 @@ import * as Effect from "effect/Effect"
 import { ConfigError } from "../domain/AgentError.ts"
 
 /** Passes the failure of an import on; see the gotcha of bundlers above. */
-export const absent = (error: unknown): never => {
+export const rethrowImport = (error: unknown): never => {
   throw error
 }
 
@@ -39,5 +39,5 @@ export const load = <Module>(
 export const httpServers: Effect.Effect<typeof import("@effect/platform-node/NodeHttpServer"), ConfigError> = load(
   "serving HTTP needs the package",
   ["@effect/platform-node"],
-  () => import("@effect/platform-node/NodeHttpServer").catch(absent)
+  () => import("@effect/platform-node/NodeHttpServer").catch(rethrowImport)
 )

@@ -25,11 +25,11 @@ const home = bundle ?? ["./", "../"].map((up) => new URL(up, import.meta.url)).f
 const self = new URL(`index${ending}`, home ?? import.meta.url).href
 
 /** URL of a file of the installed package, by its path in `dist`; undefined where it was not built. */
-export const packageFile = (path: string): string | undefined =>
+export const findPackageFile = (path: string): string | undefined =>
   ["../", "../../", "../../dist/"].map((up) => new URL(up + path, import.meta.url)).find((url) => existsSync(url))?.href
 
 /** An entry of this package, as its `exports` name it, where this program runs on one. */
-const entry = (specifier: string): string | undefined => {
+const findEntry = (specifier: string): string | undefined => {
   if (specifier === "hermes-effect") return self
   const [, name] = /^hermes-effect\/([\w/-]+)$/.exec(specifier) ?? []
   if (name === undefined || home === undefined) return undefined
@@ -38,7 +38,7 @@ const entry = (specifier: string): string | undefined => {
 }
 
 /** The module of the bundle behind a specifier, where there is one. */
-const bundled = (specifier: string): string | undefined =>
+const findBundled = (specifier: string): string | undefined =>
   bundle === undefined
     ? undefined
     : [`shared/${specifier}.js`, `shared/${specifier}/index.js`].map((path) => new URL(path, bundle)).find((url) => existsSync(url))?.href
@@ -52,7 +52,7 @@ const directories = new Map<string, number>()
 const own = createRequire(import.meta.url)
 
 /** Places where an editor finds types: of this package, of `effect`, and the folder of `@types/node` where that is installed. */
-export const typeLocations = (): { readonly hermes: string; readonly effect: string; readonly types: string | undefined } => {
+export const findTypeLocations = (): { readonly hermes: string; readonly effect: string; readonly types: string | undefined } => {
   const types = own.resolve.paths("@types/node")?.find((folder) => existsSync(join(folder, "@types/node")))
   return {
     // Types stand beside the separate modules, one folder above the bundle.
@@ -72,14 +72,14 @@ const isPluginFile = (url: string | undefined): boolean => {
   return false
 }
 
-const register = () =>
+const registerResolver = () =>
   registerHooks({
     resolve: (specifier, context, next) => {
       if (!isPluginFile(context.parentURL)) return next(specifier, context)
       // Both `import` and `require` take an address that needs no resolving.
-      const url = entry(specifier)
+      const url = findEntry(specifier)
       if (url !== undefined) return { url, shortCircuit: true }
-      const shared = isShared(specifier) ? bundled(specifier) : undefined
+      const shared = isShared(specifier) ? findBundled(specifier) : undefined
       if (shared !== undefined) return { url: shared, shortCircuit: true }
       if (isShared(specifier) && context.conditions.includes("require")) {
         return { url: pathToFileURL(own.resolve(specifier)).href, shortCircuit: true }
@@ -90,12 +90,12 @@ const register = () =>
     }
   })
 
-const add = (directory: string): void => {
+const addDirectory = (directory: string): void => {
   directories.set(directory, (directories.get(directory) ?? 0) + 1)
-  registered ??= register()
+  registered ??= registerResolver()
 }
 
-const remove = (directory: string): void => {
+const removeDirectory = (directory: string): void => {
   const left = (directories.get(directory) ?? 1) - 1
   if (left > 0) directories.set(directory, left)
   else directories.delete(directory)
@@ -108,8 +108,8 @@ const remove = (directory: string): void => {
 export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => {
   const directory = `${pathToFileURL(path).href}/`
   return Effect.asVoid(Effect.acquireRelease(
-    Effect.sync(() => add(directory)),
-    () => Effect.sync(() => remove(directory))
+    Effect.sync(() => addDirectory(directory)),
+    () => Effect.sync(() => removeDirectory(directory))
   ))
 }
 

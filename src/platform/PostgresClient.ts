@@ -62,13 +62,13 @@ export interface Options {
 export const waitLimit = "10 minutes"
 
 /** A transaction of a fiber. */
-interface Current {
+interface TransactionState {
   /** Work for after the commit. */
   readonly then: Array<Effect.Effect<void>>
   id: string | undefined
 }
 
-const CurrentTransaction = Context.Reference<Current | undefined>("hermes-effect/platform/PostgresTransaction", {
+const CurrentTransaction = Context.Reference<TransactionState | undefined>("hermes-effect/platform/PostgresTransaction", {
   defaultValue: () => undefined
 })
 
@@ -81,7 +81,7 @@ const pauses = Schedule.min([Schedule.exponential("100 millis", 1.6), Schedule.s
 )
 
 /** The failure of a cause that says that the server is gone; a rollback over a broken connection is a defect of the driver. */
-const lossOf = (cause: Cause.Cause<unknown>): SqlError | undefined => {
+const findLoss = (cause: Cause.Cause<unknown>): SqlError | undefined => {
   for (const reason of cause.reasons) {
     const error = Cause.isFailReason(reason) ? reason.error : Cause.isDieReason(reason) ? reason.defect : undefined
     if (isSqlError(error) && PostgresFailure.isAway(error)) return error
@@ -89,7 +89,7 @@ const lossOf = (cause: Cause.Cause<unknown>): SqlError | undefined => {
   return undefined
 }
 
-const integers = (types: typeof import("@effect/sql-pg/PgTypes")) => {
+const makeIntegerTypes = (types: typeof import("@effect/sql-pg/PgTypes")) => {
   const registry = types.makeRegistry()
   const view = new DataView(new ArrayBuffer(8))
   registry.register<number | bigint>(types.OID.int8, {
@@ -113,7 +113,7 @@ const integers = (types: typeof import("@effect/sql-pg/PgTypes")) => {
 const away = new Map<string, number>()
 
 /** Name of the schema that the tables stand in. */
-export const schemaOf = (url: Redacted.Redacted): string => {
+export const readSchemaName = (url: Redacted.Redacted): string => {
   const text = Redacted.value(url)
   const named = URL.canParse(text) ? new URL(text).searchParams.get("schema") : null
   return named === null || named === "" ? "hermes" : named
@@ -123,7 +123,7 @@ export const schemaOf = (url: Redacted.Redacted): string => {
 export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<Client, SqlError, Scope.Scope> {
   const [{ make }, types] = yield* Effect.mapError(
     OptionalPackage.load("Postgres needs the package", ["@effect/sql-pg"], () =>
-      Promise.all([import("@effect/sql-pg/PgClient").catch(OptionalPackage.absent), import("@effect/sql-pg/PgTypes").catch(OptionalPackage.absent)])),
+      Promise.all([import("@effect/sql-pg/PgClient").catch(OptionalPackage.rethrowImport), import("@effect/sql-pg/PgTypes").catch(OptionalPackage.rethrowImport)])),
     (cause) => new SqlError({ reason: new UnknownError({ cause, message: cause.message }) })
   )
   const sql = yield* make({
@@ -133,15 +133,15 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     connectTimeout: "10 seconds",
     keepAlive: "10 seconds",
     // A machine that is gone without a word loses its locks within half a minute.
-    startupParameters: { tcp_keepalives_idle: "10", tcp_keepalives_interval: "5", tcp_keepalives_count: "3", timezone: "UTC", client_min_messages: "warning", search_path: `"${schemaOf(options.url).replaceAll("\"", "")}"` },
-    types: integers(types)
+    startupParameters: { tcp_keepalives_idle: "10", tcp_keepalives_interval: "5", tcp_keepalives_count: "3", timezone: "UTC", client_min_messages: "warning", search_path: `"${readSchemaName(options.url).replaceAll("\"", "")}"` },
+    types: makeIntegerTypes(types)
   }).pipe(Effect.provide(Reactivity.layer))
   yield* sql`SELECT 1`
 
   const isWithin: Client["isWithin"] = (fiber) => Context.getOrUndefined(fiber.context, sql.transactionService) !== undefined
 
-  const place = PostgresFailure.place(options.url)
-  const gone = (error: SqlError) =>
+  const place = PostgresFailure.formatPlace(options.url)
+  const reportLoss = (error: SqlError) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       if (away.has(place)) return Effect.void
       away.set(place, now)
@@ -163,21 +163,21 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       const attempt = Effect.tap(effect, () => away.size === 0 ? Effect.void : back).pipe(
         Effect.sandbox,
         Effect.tapError((cause) => {
-          const loss = lossOf(cause)
+          const loss = findLoss(cause)
           // A connection of the pool may be broken while the server answers others.
-          return loss === undefined || ++losses < 2 ? Effect.void : gone(loss)
+          return loss === undefined || ++losses < 2 ? Effect.void : reportLoss(loss)
         })
       )
-      return Effect.retry(attempt, { while: (cause) => lossOf(cause) !== undefined, schedule: pauses }).pipe(
+      return Effect.retry(attempt, { while: (cause) => findLoss(cause) !== undefined, schedule: pauses }).pipe(
         Effect.catch((cause) => {
-          const loss = lossOf(cause)
+          const loss = findLoss(cause)
           // A lost connection is a failure, also where the rollback over it was a defect. It is of the type E: every user of SQL has it.
           return Effect.failCause(loss === undefined ? cause : Cause.fail(loss as E))
         })
       )
     })
 
-  const status = (id: string) =>
+  const awaitStatus = (id: string) =>
     waiting(Effect.map(
       sql<{ readonly status: string | null }>`SELECT pg_xact_status(CAST(CAST(${id} AS TEXT) AS xid8)) AS status`,
       ([row]) => row?.status ?? "aborted"
@@ -187,28 +187,28 @@ export const open = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       Effect.repeat({ while: (known) => known === "in progress", schedule: Schedule.spaced("200 millis") })
     )
 
-  const once = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
+  const runOnce = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
     Effect.suspend(() => {
-      const current: Current = { then: [], id: undefined }
+      const current: TransactionState = { then: [], id: undefined }
       let done: { readonly id: string | null; readonly value: A } | undefined
-      const ended = (id: string | null, value: A): A => {
+      const recordEnd = (id: string | null, value: A): A => {
         done = { id, value }
         return value
       }
       const body = Effect.flatMap(Effect.provideService(effect, CurrentTransaction, current), (value) =>
-        current.id !== undefined ? Effect.succeed(ended(current.id, value))
-          : Effect.map(sql<{ readonly id: string | null }>`SELECT ${sql.literal(xact)} AS id`, ([row]) => ended(row?.id ?? null, value)))
+        current.id !== undefined ? Effect.succeed(recordEnd(current.id, value))
+          : Effect.map(sql<{ readonly id: string | null }>`SELECT ${sql.literal(xact)} AS id`, ([row]) => recordEnd(row?.id ?? null, value)))
       const known = Effect.catchCause(sql.withTransaction(body), (cause): Effect.Effect<A, E | SqlError> => {
-        if (done === undefined || lossOf(cause) === undefined) return Effect.failCause(cause)
+        if (done === undefined || findLoss(cause) === undefined) return Effect.failCause(cause)
         const { id, value } = done
         if (id === null) return Effect.succeed(value)
-        return Effect.flatMap(status(id), (state) => state === "committed" ? Effect.succeed(value) : Effect.failCause(cause))
+        return Effect.flatMap(awaitStatus(id), (state) => state === "committed" ? Effect.succeed(value) : Effect.failCause(cause))
       })
       return Effect.tap(known, () => current.then.length === 0 ? Effect.void : Effect.all(current.then, { discard: true }))
     })
 
   const transaction: Client["transaction"] = (effect) =>
-    Effect.withFiber((fiber) => isWithin(fiber) ? effect : waiting(Effect.uninterruptible(once(effect))))
+    Effect.withFiber((fiber) => isWithin(fiber) ? effect : waiting(Effect.uninterruptible(runOnce(effect))))
 
   // Before the members of the same names take their place.
   const { listen } = sql

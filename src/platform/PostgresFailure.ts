@@ -4,16 +4,16 @@
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
 
-const property = (cause: unknown, name: string): unknown =>
+const readProperty = (cause: unknown, name: string): unknown =>
   typeof cause === "object" && cause !== null ? Reflect.get(cause, name) : undefined
 
 /** The code of the server (five signs) or of the network (`ECONNREFUSED`), wherever in the chain of causes it stands. */
-const codeOf = (error: SqlError): string => {
+const readCode = (error: SqlError): string => {
   let cause: unknown = error.reason.cause
   for (let depth = 0; depth < 5 && cause !== undefined; depth++) {
-    const code = property(cause, "code")
+    const code = readProperty(cause, "code")
     if (typeof code === "string") return code
-    cause = property(cause, "cause")
+    cause = readProperty(cause, "cause")
   }
   return ""
 }
@@ -26,13 +26,13 @@ const passing: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "53300"
 
 /** Tests for a server that does not answer now and may answer later. */
 export const isAway = (error: SqlError): boolean => {
-  const code = codeOf(error)
+  const code = readCode(error)
   if (passing.has(code)) return true
   return error.reason._tag === "ConnectionError" && !isAddress(error) && !/^(28|3D|42)/.test(code) && code !== "ENOTFOUND"
 }
 
 /** The address without its login. */
-export const place = (url: Redacted.Redacted): string => {
+export const formatPlace = (url: Redacted.Redacted): string => {
   try {
     const { hostname, pathname, port, searchParams } = new URL(Redacted.value(url))
     const host = searchParams.get("host") ?? hostname
@@ -47,8 +47,8 @@ const setting = "cluster.database_url"
 
 /** Describes the failure of a statement in the database at `url`. */
 export const describe = (url: Redacted.Redacted, error: SqlError): string => {
-  const code = codeOf(error)
-  const name = `Postgres at ${place(url)}`
+  const code = readCode(error)
+  const name = `Postgres at ${formatPlace(url)}`
   if (isAddress(error)) return `${setting} is not a Postgres address: write postgres://user:password@host:port/database`
   if (code === "ENOTFOUND") return `${name}: no such host; correct ${setting}`
   if (code.startsWith("28")) return `${name} refuses the login: correct user and password of ${setting}`
@@ -56,5 +56,5 @@ export const describe = (url: Redacted.Redacted, error: SqlError): string => {
   if (code === "42501") return `${name}: the user may not do this; grant it the rights on its database`
   if (code === "53100") return `${name} has no free disk space: free some, nothing stored is lost`
   if (isAway(error)) return `${name} does not answer (${code === "" ? "connection lost" : code})`
-  return `${name}: ${(property(error.reason.cause, "message") ?? error.message).toString().replace(/\s+/gu, " ")}`
+  return `${name}: ${(readProperty(error.reason.cause, "message") ?? error.message).toString().replace(/\s+/gu, " ")}`
 }

@@ -24,8 +24,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
-import { type Lease, LeaseTaken, type Service, sessionName } from "./Leases.ts"
-import { currentProcess } from "./ProcessIdentity.ts"
+import { type Lease, LeaseTaken, type Service, toSessionName } from "./Leases.ts"
+import { getCurrentProcess } from "./ProcessIdentity.ts"
 import type { Client } from "./PostgresClient.ts"
 
 /** Seconds that a lease is good for without being renewed. */
@@ -104,8 +104,8 @@ const isOverIn = (sql: Client): Fragment => sql`(
 )`
 
 /** Ids of the sessions whose lease somebody has. */
-export const heldSessions = (sql: Client): Effect.Effect<ReadonlyArray<string>, SqlError> => {
-  const prefix = sessionName("")
+export const listHeldSessions = (sql: Client): Effect.Effect<ReadonlyArray<string>, SqlError> => {
+  const prefix = toSessionName("")
   return Effect.map(
     sql<{ readonly name: string }>`SELECT name FROM leases WHERE substr(name, 1, length(${prefix})) = ${prefix} AND NOT ${isOverIn(sql)}`,
     (rows) => rows.map(({ name }) => name.slice(prefix.length))
@@ -125,11 +125,11 @@ export const make = <E>(
   const hasLock = isHeldIn(sql, sql.literal(String(lock.number)))
   const until = sql`clock_timestamp() + make_interval(secs => ${goodForSeconds})`
 
-  const acquire = (name: string, owner: string) =>
+  const acquireLease = (name: string, owner: string) =>
     write(Effect.gen(function*() {
       const taken = yield* sql`
         INSERT INTO leases (name, owner, process, host, pid, expires_at)
-        SELECT CAST(${name} AS TEXT), CAST(${owner} AS TEXT), CAST(${lock.number} AS INTEGER), CAST(${hostname()} AS TEXT), CAST(${currentProcess().pid} AS INTEGER), ${until}
+        SELECT CAST(${name} AS TEXT), CAST(${owner} AS TEXT), CAST(${lock.number} AS INTEGER), CAST(${hostname()} AS TEXT), CAST(${getCurrentProcess().pid} AS INTEGER), ${until}
         WHERE ${hasLock}
         ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, process = excluded.process, host = excluded.host,
           pid = excluded.pid, expires_at = excluded.expires_at WHERE ${isOver} OR leases.owner IN ${sql.in([owner, ...left.get(name) ?? []])}
@@ -158,11 +158,11 @@ export const make = <E>(
     )
     yield* Effect.addFinalizer(() => isOurs ? giveBack : Effect.void)
     yield* lock.held
-    let taken = yield* acquire(name, owner)
+    let taken = yield* acquireLease(name, owner)
     // The server was away, and the lock is on its way; or the owner gave it back just now.
     while (taken === "again") {
       yield* Effect.sleep("100 millis")
-      taken = yield* acquire(name, owner)
+      taken = yield* acquireLease(name, owner)
     }
     if (taken !== undefined) {
       isOurs = false

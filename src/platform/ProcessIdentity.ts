@@ -26,7 +26,7 @@ interface ProcessIdentity {
   readonly startTime: string
 }
 
-const readable = (read: () => string): string => {
+const readOrEmpty = (read: () => string): string => {
   try {
     return read().trim()
   } catch {
@@ -41,8 +41,8 @@ interface Stat {
 }
 
 /** `pid (name, which may hold anything) state ppid … starttime`; undefined where there is no such process or no `/proc`. */
-const statOf = (pid: number): Stat | undefined => {
-  const text = readable(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
+const readStat = (pid: number): Stat | undefined => {
+  const text = readOrEmpty(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
   const [state, startTime] = [fields[0], fields[19]]
   return state === undefined || startTime === undefined ? undefined : { state, startTime }
@@ -51,18 +51,18 @@ const statOf = (pid: number): Stat | undefined => {
 let own: ProcessIdentity | undefined
 
 /** Identifies this process; read once. */
-export const currentProcess = (): ProcessIdentity =>
+export const getCurrentProcess = (): ProcessIdentity =>
   own ??= {
     machine: [
       hostname(),
-      readable(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8")),
-      readable(() => readlinkSync("/proc/self/ns/pid"))
+      readOrEmpty(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8")),
+      readOrEmpty(() => readlinkSync("/proc/self/ns/pid"))
     ].join(" "),
     pid: process.pid,
-    startTime: statOf(process.pid)?.startTime ?? ""
+    startTime: readStat(process.pid)?.startTime ?? ""
   }
 
-const exists = (pid: number): boolean => {
+const hasProcess = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
     return true
@@ -74,9 +74,9 @@ const exists = (pid: number): boolean => {
 
 /** Tests whether a process is certainly gone. A process of another machine never is: nothing is known of it. */
 export const isDead = ({ machine, pid, startTime }: ProcessIdentity): boolean => {
-  if (machine !== currentProcess().machine) return false
-  if (!exists(pid)) return true
-  const stat = statOf(pid)
+  if (machine !== getCurrentProcess().machine) return false
+  if (!hasProcess(pid)) return true
+  const stat = readStat(pid)
   if (stat === undefined || startTime === "") return false
   return stat.startTime !== startTime || stat.state === "Z" || stat.state === "X"
 }
@@ -91,14 +91,14 @@ export class NotMarked extends Schema.TaggedError<NotMarked>()("NotMarked", { me
 /** Writes into a new directory that it belongs to this process. */
 export const markAsOwn = (directory: string): Effect.Effect<void, NotMarked> =>
   Effect.tryPromise({
-    try: () => writeFile(join(directory, ownerFile), JSON.stringify(currentProcess()), { mode: 0o600, flag: "wx" }),
+    try: () => writeFile(join(directory, ownerFile), JSON.stringify(getCurrentProcess()), { mode: 0o600, flag: "wx" }),
     catch: (cause) => new NotMarked({ message: cause instanceof Error ? cause.message : String(cause) })
   })
 
 /** True of an owner that is certainly gone. */
 const isGone = (owner: typeof Owner.Type): boolean => {
   const [host, boot] = owner.machine.split(" ")
-  const [here, now] = currentProcess().machine.split(" ")
+  const [here, now] = getCurrentProcess().machine.split(" ")
   const isEarlierStart = host === here && boot !== now && boot !== "" && now !== ""
   return isEarlierStart || isDead(owner)
 }

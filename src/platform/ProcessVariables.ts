@@ -61,7 +61,7 @@ export const HiddenVariables = Context.Reference<Hidden>("hermes-effect/platform
 const [startField, endField] = [47, 48]
 
 /** Overwrites entries of the block that the process was started with. Throws where that is not possible. */
-const erase = (names: ReadonlySet<string>): void => {
+const eraseVariables = (names: ReadonlySet<string>): void => {
   const stat = readFileSync("/proc/self/stat", "latin1")
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   const [start, end] = [Number(fields[startField]), Number(fields[endField])]
@@ -117,7 +117,7 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
       hidden.add(name)
     }
     try {
-      erase(names)
+      eraseVariables(names)
     } catch {
       for (const name of names) exposed.add(name)
     }

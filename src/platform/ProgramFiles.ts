@@ -84,7 +84,7 @@ const findDependencies = Effect.fnUntraced(function*(root: string) {
   const found = new Set<string>()
   const links = new Set<string>()
 
-  const resolve = Effect.fnUntraced(function*(name: string, from: string) {
+  const resolvePackage = Effect.fnUntraced(function*(name: string, from: string) {
     for (const directory of listParents(path, from)) {
       const place = path.join(directory, "node_modules", name)
       const real = yield* Effect.orElseSucceed(fs.realPath(place), () => undefined)
@@ -100,7 +100,7 @@ const findDependencies = Effect.fnUntraced(function*(root: string) {
     const next = yield* Effect.forEach(level, Effect.fnUntraced(function*(directory) {
       const { dependencies, optionalDependencies, peerDependencies } = yield* readManifest(directory)
       const wanted = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
-      return yield* Effect.forEach(wanted, (name) => resolve(name, directory), { concurrency: 8 })
+      return yield* Effect.forEach(wanted, (name) => resolvePackage(name, directory), { concurrency: 8 })
     }), { concurrency: 8 })
     const fresh = new Set(next.flat().filter((directory) => directory !== undefined && !found.has(directory)))
     level = Array.from(fresh).filter((directory) => directory !== undefined)

@@ -3,16 +3,16 @@
  */
 import type { SqlError } from "effect/sql/SqlError"
 
-const property = (cause: unknown, name: string): unknown =>
+const readProperty = (cause: unknown, name: string): unknown =>
   typeof cause === "object" && cause !== null ? Reflect.get(cause, name) : undefined
 
 /** SQLite's primary result code; the upper bits are details of it. */
-const resultCode = (cause: unknown): number | undefined => {
-  const code = property(cause, "errcode")
+const readResultCode = (cause: unknown): number | undefined => {
+  const code = readProperty(cause, "errcode")
   return typeof code === "number" ? code & 0xff : undefined
 }
 
-const ofSqlite = (code: number | undefined): string | undefined => {
+const describeSqliteCode = (code: number | undefined): string | undefined => {
   switch (code) {
     case 5: // BUSY
     case 6: // LOCKED
@@ -35,15 +35,15 @@ const ofSqlite = (code: number | undefined): string | undefined => {
   }
 }
 
-const ofFileSystem = (code: unknown): string | undefined => {
+const describeFileSystemCode = (code: unknown): string | undefined => {
   switch (code) {
     case "EACCES":
     case "EPERM":
     case "EROFS":
-      return ofSqlite(8)
+      return describeSqliteCode(8)
     case "ENOSPC":
     case "EDQUOT":
-      return ofSqlite(13)
+      return describeSqliteCode(13)
     case "EISDIR":
     case "ENOTDIR":
     case "EEXIST":
@@ -55,17 +55,17 @@ const ofFileSystem = (code: unknown): string | undefined => {
 }
 
 /** Tests for a file whose pages are damaged. */
-export const isDamaged = (error: SqlError): boolean => resultCode(error.reason.cause) === 11
+export const isDamaged = (error: SqlError): boolean => readResultCode(error.reason.cause) === 11
 
 /** Tests for a row that its table does not take: a constraint, or a value of another type. */
 export const isRefusedRow = (error: SqlError): boolean => {
-  const code = resultCode(error.reason.cause)
+  const code = readResultCode(error.reason.cause)
   return code === 19 || code === 20
 }
 
 /** Describes the failure of a statement on the database at `path`. */
 export const describe = (path: string, error: SqlError): string => {
   const { cause } = error.reason
-  const known = ofSqlite(resultCode(cause)) ?? ofFileSystem(property(cause, "code"))
+  const known = describeSqliteCode(readResultCode(cause)) ?? describeFileSystemCode(readProperty(cause, "code"))
   return known === undefined ? `${path}: ${error.message.replace(/\s+/gu, " ")}` : `${path} ${known}`
 }

@@ -13,7 +13,7 @@
  * same client. Killing the process loses the last of them, in the order in which they were made, and never one without those behind it;
  * {@link Client.committed} is for what must not be lost. After a commit that failed nothing is written any more.
  *
- * {@link configure} chooses the journal of the file, {@link waiting} how long a locked file is waited for: one second inside
+ * {@link configure} chooses the journal of the file, {@link retryWhileLocked} how long a locked file is waited for: one second inside
  * SQLite and then again after a pause of 20 to 150 ms, until 15 seconds are over.
  */
 import * as Cause from "effect/Cause"
@@ -143,7 +143,7 @@ const openFile = async (path: string): Promise<Database> => {
   const file = resolve(path)
   const { DatabaseSync } = await loadSqlite()
   prepareFile(file)
-  return wrap(new DatabaseSync(file, { timeout: busyTimeout }))
+  return wrapDatabase(new DatabaseSync(file, { timeout: busyTimeout }))
 }
 
 /**
@@ -153,7 +153,7 @@ const openFile = async (path: string): Promise<Database> => {
 const openFileForReading = async (path: string): Promise<Database> => {
   const file = resolve(path)
   const { DatabaseSync } = await loadSqlite()
-  const test = (database: DatabaseSync): DatabaseSync => {
+  const testDatabase = (database: DatabaseSync): DatabaseSync => {
     try {
       database.prepare("SELECT count(*) FROM sqlite_schema").get()
       return database
@@ -163,18 +163,18 @@ const openFileForReading = async (path: string): Promise<Database> => {
     }
   }
   try {
-    return wrap(test(new DatabaseSync(file, { readOnly: true, timeout: busyTimeout })))
+    return wrapDatabase(testDatabase(new DatabaseSync(file, { readOnly: true, timeout: busyTimeout })))
   } catch (error) {
     if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) throw error
     const url = pathToFileURL(file)
     url.searchParams.set("immutable", "1")
-    return wrap(test(new DatabaseSync(url, { readOnly: true })))
+    return wrapDatabase(testDatabase(new DatabaseSync(url, { readOnly: true })))
   }
 }
 
-const wrap = (database: DatabaseSync): Database => {
+const wrapDatabase = (database: DatabaseSync): Database => {
   const prepared = new Map<string, StatementSync>()
-  const prepare = (sql: string): StatementSync => {
+  const prepareStatement = (sql: string): StatementSync => {
     let statement = prepared.get(sql)
     if (statement === undefined) {
       statement = database.prepare(sql)
@@ -183,7 +183,7 @@ const wrap = (database: DatabaseSync): Database => {
     return statement
   }
   return {
-    all: (sql, parameters) => prepare(sql).all(...parameters.map(toInput)),
+    all: (sql, parameters) => prepareStatement(sql).all(...parameters.map(toInput)),
     once: (sql, parameters) => database.prepare(sql).all(...parameters.map(toInput)),
     isTransaction: () => database.isTransaction,
     close: () => database.close()
@@ -192,7 +192,7 @@ const wrap = (database: DatabaseSync): Database => {
 
 const beginTransaction = "BEGIN IMMEDIATE"
 
-const sqlError = (operation: string) => (thrown: unknown): SqlError => {
+const toSqlError = (operation: string) => (thrown: unknown): SqlError => {
   if (isSqlError(thrown)) return thrown
   const message = thrown instanceof Error ? thrown.message : String(thrown)
   // Node has SQLite's result code in `errcode`, the classifier looks for it in `errno`.
@@ -203,31 +203,31 @@ const sqlError = (operation: string) => (thrown: unknown): SqlError => {
 }
 
 /** `before` runs ahead of each statement. */
-const connect = (database: Database, before: () => void): Connection => {
-  const run = (rows: () => ReadonlyArray<Row>) =>
+const makeConnection = (database: Database, before: () => void): Connection => {
+  const tryRows = (rows: () => ReadonlyArray<Row>) =>
     Effect.try({
       try: () => {
         before()
         return rows()
       },
-      catch: sqlError("execute")
+      catch: toSqlError("execute")
     })
   const execute: Connection["execute"] = (sql, parameters, transformRows) =>
-    run(() => {
+    tryRows(() => {
       const rows = database.all(sql, parameters)
       return transformRows === undefined ? rows : transformRows(rows)
     })
   return {
     execute,
-    executeRaw: (sql, parameters) => run(() => database.all(sql, parameters)),
+    executeRaw: (sql, parameters) => tryRows(() => database.all(sql, parameters)),
     executeStream: (sql, parameters, transformRows) =>
       Stream.fromIterableEffect(execute(sql, parameters, transformRows)),
     executeValues: (sql, parameters) =>
-      Effect.map(run(() => database.all(sql, parameters)), (rows) => rows.map(Object.values)),
+      Effect.map(tryRows(() => database.all(sql, parameters)), (rows) => rows.map(Object.values)),
     executeValuesUnprepared: (sql, parameters) =>
-      Effect.map(run(() => database.once(sql, parameters)), (rows) => rows.map(Object.values)),
+      Effect.map(tryRows(() => database.once(sql, parameters)), (rows) => rows.map(Object.values)),
     executeUnprepared: (sql, parameters, transformRows) =>
-      run(() => {
+      tryRows(() => {
         const rows = database.once(sql, parameters)
         return transformRows === undefined ? rows : transformRows(rows)
       })
@@ -249,23 +249,23 @@ const savepoint = "one_write"
 export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sharing): Effect.fn.Return<Client> {
   /** Statements of the transaction under way that were put off. */
   let late: Array<(all: Database["all"]) => void> = []
-  const settle = (): void => {
+  const runLateWrites = (): void => {
     for (let write = late[0]; write !== undefined; write = late[0]) {
       // One that fails fails the transaction too.
       write(database.all)
       late.shift()
     }
   }
-  const newTransaction = (): Transaction => ({ putOff: (write) => void late.push(write) })
+  const makeTransaction = (): Transaction => ({ putOff: (write) => void late.push(write) })
   /** There is one at a time; each is another value. */
-  let current = newTransaction()
-  const renew = (): void => {
+  let current = makeTransaction()
+  const renewTransaction = (): void => {
     late = []
-    current = newTransaction()
+    current = makeTransaction()
   }
 
   const acquirers = SqlClient.makeSqliteAcquirers({
-    connection: Effect.succeed(connect(database, settle)),
+    connection: Effect.succeed(makeConnection(database, runLateWrites)),
     semaphore: yield* Semaphore.make(1),
     isTransaction: () => database.isTransaction()
   })
@@ -279,40 +279,40 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
   }).pipe(Effect.provide(Reactivity.layer))
 
   const isWithin: Client["isWithin"] = (fiber) => Context.getOrUndefined(fiber.context, client.transactionService) !== undefined
-  const failed = sqlError("execute")
+  const failed = toSqlError("execute")
   const statementsUnsafe: Client["statementsUnsafe"] = (body) => Result.try({ try: () => body(database.all, current), catch: failed })
   const statements: Client["statements"] = (body) => Effect.suspend(() => Effect.fromResult(statementsUnsafe(body)))
 
   /** Of the transaction under way; there is one at a time. */
   let afterwards: Array<Effect.Effect<void, SqlError>> = []
-  const begin = (all: Database["all"]): void => {
+  const startTransaction = (all: Database["all"]): void => {
     all(beginTransaction, [])
     afterwards = []
   }
-  const commit = (all: Database["all"]): void => void all("COMMIT", [])
+  const commitTransaction = (all: Database["all"]): void => void all("COMMIT", [])
   const rollback = Effect.orDie(statements((all) => {
     // SQLite ends a transaction itself after some failures.
     if (database.isTransaction()) all("ROLLBACK", [])
   }))
 
   const transactionIn = ({ enter, leave, onLeaveFailure, takeBack }: Bounds): Client["transaction"] => (effect) => {
-    const within = (connection: Connection) =>
+    const runWithin = (connection: Connection) =>
       Effect.suspend(() => {
         try {
           enter(database.all)
         } catch (thrown) {
           return Effect.fail(failed(thrown))
         }
-        renew()
+        renewTransaction()
         const giveUp = <E>(cause: Cause.Cause<E>) => {
-          renew()
+          renewTransaction()
           return Effect.andThen(takeBack(cause), Effect.failCause(cause))
         }
         return Effect.matchCauseEffect(Effect.provideService(effect, client.transactionService, [connection, 0]), {
           onFailure: giveUp,
           onSuccess: (value) => {
             try {
-              settle()
+              runLateWrites()
             } catch (thrown) {
               return giveUp(Cause.fail(failed(thrown)))
             }
@@ -327,25 +327,25 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
         })
       })
     return Effect.uninterruptible(Effect.flatMap(
-      acquirers.borrower(within),
+      acquirers.borrower(runWithin),
       ({ then, value }) => then.length === 0 ? Effect.succeed(value) : Effect.as(Effect.all(then, { discard: true }), value)
     ))
   }
 
   const alone = transactionIn({
-    enter: begin,
-    leave: commit,
+    enter: startTransaction,
+    leave: commitTransaction,
     onLeaveFailure: (connection) => Effect.orDie(acquirers.onCommitFailure(connection)),
     takeBack: () => rollback
   })
 
-  const shared = ({ scope, within }: Sharing) => {
+  const shareCommits = ({ scope, within }: Sharing) => {
     let isOpen = false
     let isDue = false
     let lost: SqlError | undefined
 
     /** Notes that the transaction is over without a commit: what others were told is written is not there. */
-    const lose = (error: SqlError) =>
+    const loseTransaction = (error: SqlError) =>
       Effect.andThen(rollback, Effect.suspend(() => {
         isOpen = false
         return Effect.fail(lost ??= error)
@@ -353,16 +353,16 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
     const commitOpen = Effect.suspend(() => {
       if (lost !== undefined) return Effect.fail(lost)
       if (!isOpen) return Effect.void
-      return Effect.matchEffect(statements(commit), {
+      return Effect.matchEffect(statements(commitTransaction), {
         onSuccess: () => Effect.sync(() => void (isOpen = false)),
         // It is open as before, and is tried again.
-        onFailure: (error) => isLocked(error) ? Effect.fail(error) : lose(error)
+        onFailure: (error) => isLocked(error) ? Effect.fail(error) : loseTransaction(error)
       })
     })
     const inLine = acquirers.borrower(() => commitOpen)
     const committed = Effect.suspend(() =>
       isOpen || lost !== undefined
-        ? Effect.uninterruptible(Effect.catch(waiting(inLine), (error) => acquirers.borrower(() => lose(error))))
+        ? Effect.uninterruptible(Effect.catch(retryWhileLocked(inLine), (error) => acquirers.borrower(() => loseTransaction(error))))
         : Effect.void)
     const later = Effect.sleep(within).pipe(
       Effect.andThen(Effect.sync(() => void (isDue = false))),
@@ -372,16 +372,16 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
     const one = transactionIn({
       enter: (all) => {
         if (lost !== undefined) throw lost
-        if (!isOpen) begin(all)
+        if (!isOpen) startTransaction(all)
         isOpen = true
         all(`SAVEPOINT ${savepoint}`, [])
         afterwards = []
       },
       leave: (all) => void all(`RELEASE ${savepoint}`, []),
-      onLeaveFailure: (_, error) => lose(error),
+      onLeaveFailure: (_, error) => loseTransaction(error),
       takeBack: (cause) => {
         // SQLite ends the whole transaction after some failures, as on a full disk.
-        if (!database.isTransaction()) return lose(failed(Cause.squash(cause)))
+        if (!database.isTransaction()) return loseTransaction(failed(Cause.squash(cause)))
         return Effect.orDie(statements((all) => {
           all(`ROLLBACK TO ${savepoint}`, [])
           all(`RELEASE ${savepoint}`, [])
@@ -397,7 +397,7 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
     return { committed, transaction }
   }
 
-  const { committed, transaction } = sharing === undefined ? { committed: undefined, transaction: alone } : shared(sharing)
+  const { committed, transaction } = sharing === undefined ? { committed: undefined, transaction: alone } : shareCommits(sharing)
 
   return Object.assign(client, {
     transaction,
@@ -414,9 +414,9 @@ export const make = Effect.fnUntraced(function*(database: Database, sharing?: Sh
   })
 })
 
-const opened = Effect.fnUntraced(function*(file: () => Promise<Database>, within?: Duration.Input): Effect.fn.Return<Client, SqlError, Scope.Scope> {
+const openClient = Effect.fnUntraced(function*(file: () => Promise<Database>, within?: Duration.Input): Effect.fn.Return<Client, SqlError, Scope.Scope> {
   const database = yield* Effect.acquireRelease(
-    Effect.tryPromise({ try: file, catch: sqlError("open") }),
+    Effect.tryPromise({ try: file, catch: toSqlError("open") }),
     (database) => Effect.sync(() => database.close())
   )
   if (within === undefined) return yield* make(database)
@@ -427,11 +427,11 @@ const opened = Effect.fnUntraced(function*(file: () => Promise<Database>, within
   return client
 })
 
-/** The client of the database in a file, whose writes share commits where `within` says how long. It is closed with the scope. */
-export const open = (path: string, within?: Duration.Input) => opened(() => openFile(path), within)
+/** The client of the database in a file, whose writes share commits where `runWithin` says how long. It is closed with the scope. */
+export const open = (path: string, within?: Duration.Input) => openClient(() => openFile(path), within)
 
 /** The same for a file that exists and is only read; it need not be writable, and nor need its directory. */
-export const openForReading = (path: string) => opened(() => openFileForReading(path))
+export const openForReading = (path: string) => openClient(() => openFileForReading(path))
 
 /** Tests for a file that another connection holds locked. */
 const isLocked = (error: unknown): boolean => isSqlError(error) && error.reason._tag === "LockTimeoutError"
@@ -442,7 +442,7 @@ const contention = Schedule.forever.pipe(
 )
 
 /** Repeats statements while another process holds the file locked, for 15 seconds at most. The first try knows nothing of the others. */
-export const waiting = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const retryWhileLocked = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.catchIf(effect, isLocked, (error) => {
     let first: Effect.Effect<A, E, R> | undefined = Effect.fail(error)
     const again = Effect.suspend(() => {

@@ -27,7 +27,7 @@ type Callable = (...args: ReadonlyArray<unknown>) => unknown
 const isStdout = (target: unknown): boolean => target === 1 || target === process.stdout
 
 /** The `stdio` option with stderr in place of every inherited stdout. */
-const redirected = (stdio: unknown): unknown => {
+const redirectStdio = (stdio: unknown): unknown => {
   if (stdio === "inherit") return ["inherit", 2, "inherit"]
   if (!Array.isArray(stdio)) return stdio
   return stdio.map((target: unknown, index) => isStdout(target) || index === 1 && target === "inherit" ? 2 : target)
@@ -35,11 +35,11 @@ const redirected = (stdio: unknown): unknown => {
 
 const withStdio = (argument: unknown): unknown =>
   typeof argument === "object" && argument !== null && !Array.isArray(argument) && "stdio" in argument
-    ? { ...argument, stdio: redirected(argument.stdio) }
+    ? { ...argument, stdio: redirectStdio(argument.stdio) }
     : argument
 
 /** Puts `make(original)` in place of a method, with the original's own properties (`util.promisify.custom`); returns its undoing. */
-const replace = (owner: object, name: string, make: (original: Callable) => Callable): () => void => {
+const replaceMethod = (owner: object, name: string, make: (original: Callable) => Callable): () => void => {
   const original: unknown = Reflect.get(owner, name)
   if (typeof original !== "function") return () => undefined
   // A function of Node: called with whatever its caller gave.
@@ -50,22 +50,22 @@ const replace = (owner: object, name: string, make: (original: Callable) => Call
 }
 
 /** Blanks that make `safe` as long as `text` in bytes: whoever writes to a descriptor counts what was written. */
-const filled = (safe: string, text: string): string => {
+const padToLength = (safe: string, text: string): string => {
   const missing = " ".repeat(Math.max(0, Buffer.byteLength(text) - Buffer.byteLength(safe)))
   return safe.endsWith("\n") ? `${safe.slice(0, -1)}${missing}\n` : safe + missing
 }
 
 /** Text, or bytes of text, masked and as long as it was; anything else as it is. */
-const maskedWith = (mask: (text: string) => string) => (written: unknown): unknown => {
-  if (Array.isArray(written)) return written.map(maskedWith(mask))
+const makeMasker = (mask: (text: string) => string) => (written: unknown): unknown => {
+  if (Array.isArray(written)) return written.map(makeMasker(mask))
   const text = typeof written === "string" ? written : written instanceof Uint8Array ? Buffer.from(written).toString("utf8") : ""
   const safe = mask(text)
   if (safe === text) return written
-  return typeof written === "string" ? filled(safe, text) : Buffer.from(filled(safe, text))
+  return typeof written === "string" ? padToLength(safe, text) : Buffer.from(padToLength(safe, text))
 }
 
 /** Destination of written text. */
-interface Guarded {
+interface GuardOptions {
   readonly mask: (text: string) => string
   /** The descriptor that gets what is written to stdout: 1 where that is the answer of the command. */
   readonly stdoutTo: 1 | 2
@@ -74,12 +74,12 @@ interface Guarded {
 }
 
 /** Guards stdout, masks what is written; returns the function that lifts the guard again. */
-export const guard = ({ mask, screen, stdoutTo }: Guarded): () => void => {
+export const guard = ({ mask, screen, stdoutTo }: GuardOptions): () => void => {
   const { stderr, stdout } = process
   const toStderr = stderr.write.bind(stderr)
-  const masked = maskedWith(mask)
+  const masked = makeMasker(mask)
   const toStdout = stdout.write.bind(stdout)
-  const aside = (descriptor: 1 | 2): Callable => (written, ...rest) => {
+  const writeAside = (descriptor: 1 | 2): Callable => (written, ...rest) => {
     const shown = screen()
     if (shown === undefined) {
       return descriptor === 1 && stdoutTo === 1
@@ -92,21 +92,21 @@ export const guard = ({ mask, screen, stdoutTo }: Guarded): () => void => {
     return true
   }
   const undo = [
-    replace(stdout, "write", () => aside(1)),
-    replace(stderr, "write", () => aside(2)),
+    replaceMethod(stdout, "write", () => writeAside(1)),
+    replaceMethod(stderr, "write", () => writeAside(2)),
     ...writers.map((name) =>
-      replace(fs, name, (original) =>
+      replaceMethod(fs, name, (original) =>
         function(this: unknown, target, written, ...rest) {
           if (target !== 1 && target !== 2) return Reflect.apply(original, this, [target, written, ...rest])
           return Reflect.apply(original, this, [target === 1 ? stdoutTo : 2, masked(written), ...rest])
         })),
     ...synchronous.map((name) =>
-      replace(childProcess, name, (original) =>
+      replaceMethod(childProcess, name, (original) =>
         function(this: unknown, ...args) {
           return Reflect.apply(original, this, stdoutTo === 1 ? args : args.map(withStdio))
         })),
     // Every asynchronous way to start a child ends here, its options in one record.
-    replace(childProcess.ChildProcess.prototype, "spawn", (original) =>
+    replaceMethod(childProcess.ChildProcess.prototype, "spawn", (original) =>
       function(this: unknown, ...args) {
         return Reflect.apply(original, this, stdoutTo === 1 ? args : args.map(withStdio))
       })
@@ -119,7 +119,7 @@ export const guard = ({ mask, screen, stdoutTo }: Guarded): () => void => {
 }
 
 /** Kind of a stdin that is no terminal; undefined for a terminal, a device, or a closed descriptor. */
-export const stdinKind = (): "file" | "pipe" | "socket" | undefined => {
+export const getStdinKind = (): "file" | "pipe" | "socket" | undefined => {
   try {
     const stat = fs.fstatSync(0)
     if (stat.isFile()) return "file"

@@ -18,7 +18,7 @@ export const silentCode = "ERR_STREAM_SILENT"
 /** A longer time would overflow a timer. */
 const maxTimeoutMillis = 2_147_483_647
 
-const silence = (millis: number): Error =>
+const makeSilenceError = (millis: number): Error =>
   Object.assign(new Error(`no byte for ${Math.round(millis / 1_000)} s`), { code: silentCode })
 
 /** Looks for silence this many times in the time that is allowed, which costs nothing for a piece that arrives. */
@@ -27,7 +27,7 @@ const looks = 4
 /** Bytes of a whole body, and of a stream over all its life, at most: what goes on longer has no end. */
 const maxBytes = { whole: 64 * 1024 * 1024, stream: 512 * 1024 * 1024 }
 
-const tooLarge = (bytes: number): Error =>
+const makeTooLargeError = (bytes: number): Error =>
   new Error(`the answer is larger than ${bytes / 1024 / 1024} MiB`)
 
 /** More than this waiting in memory pauses the socket. */
@@ -38,7 +38,7 @@ const drainMillis = 1_000
 
 const nothing = Buffer.alloc(0)
 
-const left = (): Error => new Error("the reader has left")
+const makeReaderLeftError = (): Error => new Error("the reader has left")
 
 /**
  * A body that can be read once.
@@ -75,7 +75,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   #watch(millis: number): void {
     this.#timer = setInterval(() => {
       if (!this.#started || !this.#whole && this.#size > 0) this.#idle = 0
-      else if (++this.#idle > looks) this.#fail(silence(millis))
+      else if (++this.#idle > looks) this.#fail(makeSilenceError(millis))
     }, Math.max(1, millis / looks))
   }
 
@@ -88,7 +88,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   push(chunk: Buffer): void {
     if (this.#draining !== undefined) {
       this.#draining -= chunk.length
-      if (this.#draining < 0) this.#source.abort(left())
+      if (this.#draining < 0) this.#source.abort(makeReaderLeftError())
       return
     }
     if (this.#ended) return
@@ -97,7 +97,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     this.#total += chunk.length
     this.#idle = 0
     const most = this.#whole ? maxBytes.whole : maxBytes.stream
-    if (this.#total > most) return this.#fail(tooLarge(most))
+    if (this.#total > most) return this.#fail(makeTooLargeError(most))
     if (this.#whole) return
     if (this.#size > highWaterMark) this.#source.pause()
     this.#wake?.()
@@ -155,7 +155,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     if (!this.#ended) {
       this.finish(undefined)
       this.#draining = drainBytes
-      this.#timer = setTimeout(() => this.#source.abort(left()), drainMillis).unref()
+      this.#timer = setTimeout(() => this.#source.abort(makeReaderLeftError()), drainMillis).unref()
       this.#source.resume()
     }
     return { done: true, value: undefined }
@@ -164,7 +164,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   /** Closes the connection, whatever is still to come. */
   async cancel(): Promise<void> {
     if (this.#ended) return
-    this.#fail(left())
+    this.#fail(makeReaderLeftError())
     this.#error = undefined
     this.#chunks = []
   }
@@ -187,7 +187,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   }
 }
 
-const textOf = (bytes: Buffer): string => {
+const decodeText = (bytes: Buffer): string => {
   const text = bytes.toString("utf8")
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
 }
@@ -274,13 +274,13 @@ export class StreamedResponse {
   }
 
   async text(): Promise<string> {
-    return textOf(await this.body.bytes())
+    return decodeText(await this.body.bytes())
   }
 
   /** The text of a body that is there to its end; undefined where it has to be waited for. */
   arrivedText(): string | undefined {
     const bytes = this.body.arrived()
-    return bytes === undefined ? undefined : textOf(bytes)
+    return bytes === undefined ? undefined : decodeText(bytes)
   }
 
   async json(): Promise<unknown> {

@@ -13,7 +13,7 @@ let context: { run: () => unknown } | undefined
 const script = new Script("run()")
 
 /** Runs a function; returns `undefined` when it took longer than `millis`. */
-export const within = <A extends {}>(millis: number, run: () => A): A | undefined => {
+export const runWithin = <A extends {}>(millis: number, run: () => A): A | undefined => {
   context ??= createContext({ run: () => undefined }) as { run: () => unknown } // the same object, made a context
   let result: A | undefined
   context.run = () => {

@@ -29,5 +29,5 @@ export interface Candidate {
 }
 
 /** Path on disk; undefined for what is no file of its own. */
-export const directoryOf = ({ origin }: Candidate): string | undefined =>
+export const findDirectory = ({ origin }: Candidate): string | undefined =>
   origin._tag === "Value" ? undefined : origin.directory

@@ -5,29 +5,29 @@
  */
 
 /** Fields of commands of either sort. */
-interface Described {
+interface CommandFields {
   readonly name: string
   readonly description?: string | undefined
   readonly argsHint?: string | undefined
 }
 
 /** Those that can be used, and what is wrong with the others. */
-interface Accepted<C> {
+interface AcceptedCommands<C> {
   readonly commands: ReadonlyArray<C>
   readonly warnings: ReadonlyArray<string>
 }
 
 /** `/MyCmd ` as `mycmd`. */
-export const nameOf = (given: string): string => given.trim().replace(/^\/+/, "").trim().toLowerCase().replaceAll(/\s+/g, "-")
+export const normalizeName = (given: string): string => given.trim().replace(/^\/+/, "").trim().toLowerCase().replaceAll(/\s+/g, "-")
 
 /** Help of a command that brings none. */
 const defaultDescription = "Plugin command"
 
 /** The commands of one plugin under the names that they get; `reserved` are the names of the program's own. */
-export const accept = <C extends Described>(given: ReadonlyArray<C>, reserved: ReadonlyArray<string>): Accepted<C> => {
+export const acceptCommands = <C extends CommandFields>(given: ReadonlyArray<C>, reserved: ReadonlyArray<string>): AcceptedCommands<C> => {
   const warnings: Array<string> = []
   const commands = given.flatMap((command) => {
-    const name = nameOf(command.name)
+    const name = normalizeName(command.name)
     if (name === "") {
       warnings.push("a command without a name is ignored")
       return []
@@ -47,6 +47,6 @@ export const accept = <C extends Described>(given: ReadonlyArray<C>, reserved: R
 }
 
 /** Of several commands with one name, the last: by name, in order. */
-export const last = <C extends Described>(commands: ReadonlyArray<C>): ReadonlyArray<C> =>
+export const dropDuplicates = <C extends CommandFields>(commands: ReadonlyArray<C>): ReadonlyArray<C> =>
   Array.from(new Map(commands.map((command) => [command.name, command])).values())
     .toSorted((a, b) => a.name < b.name ? -1 : 1)

@@ -50,7 +50,7 @@ const deadline = Duration.minutes(2)
 const isShare = (value: unknown): value is number => typeof value === "number" && value > 0 && value <= 1
 
 /** Reads an engine of plain functions; `call` runs what they return. Undefined where it is none. */
-export const read = (given: unknown, call: (run: () => unknown) => Effect.Effect<unknown, unknown>): ContextEngine | undefined => {
+export const readEngine = (given: unknown, call: (run: () => unknown) => Effect.Effect<unknown, unknown>): ContextEngine | undefined => {
   if (!Predicate.isObject(given)) return undefined
   const { compress, name, threshold } = given
   if (typeof name !== "string" || name.trim() === "" || !Predicate.isFunction(compress) || (threshold !== undefined && !isShare(threshold))) return undefined
@@ -65,41 +65,41 @@ export const read = (given: unknown, call: (run: () => unknown) => Effect.Effect
   }
 }
 
-const idsOf = (messages: ReadonlyArray<Prompt.Message>, type: "tool-call" | "tool-result"): ReadonlyArray<string> =>
+const collectCallIds = (messages: ReadonlyArray<Prompt.Message>, type: "tool-call" | "tool-result"): ReadonlyArray<string> =>
   messages.flatMap(({ content }) =>
     typeof content === "string" ? [] : content.flatMap((part) => part.type === type && "id" in part ? [part.id] : []))
 
 /** Reason for which a conversation cannot go on as an answer of an engine; undefined where it can. */
-const fault = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<Prompt.Message>): string | undefined => {
+const findFault = (before: ReadonlyArray<Prompt.Message>, after: ReadonlyArray<Prompt.Message>): string | undefined => {
   const [system] = before
   if (system?.role === "system" && after[0] !== system) return "it does not begin with the system prompt"
   const newest = before.findLast(({ role }) => role === "user")
   if (newest !== undefined && !after.includes(newest)) return "the newest message of the user is not in it"
-  const [calls, results] = [new Set(idsOf(after, "tool-call")), new Set(idsOf(after, "tool-result"))]
+  const [calls, results] = [new Set(collectCallIds(after, "tool-call")), new Set(collectCallIds(after, "tool-result"))]
   if (Array.from(results).some((id) => !calls.has(id))) return "a result of a tool is without its call"
-  const answered = new Set(idsOf(before, "tool-result"))
+  const answered = new Set(collectCallIds(before, "tool-result"))
   if (Array.from(calls).some((id) => answered.has(id) && !results.has(id))) return "a call of a tool is without its result"
   return JSON.stringify(after).length < JSON.stringify(before).length ? undefined : "it is not smaller"
 }
 
 /** The port over an engine of a plugin. */
-export const port = ({ compact, name, threshold }: ContextEngine): CompactionPort.Service => ({
+export const makePort = ({ compact, name, threshold }: ContextEngine): CompactionPort.Service => ({
   trigger: (window) => Math.floor(window * (isShare(threshold) ? threshold : 0.5)),
   compact: (request) => {
     const { messages, notify = () => Effect.void } = request
-    const stays = (why: string) => Effect.as(notify(`the conversation stays as it is: context engine ${name}: ${why}`), messages)
-    const work = Effect.suspend(() => compact({ ...request, messages: LifecycleStack.conversation(messages) }))
-    return IsolatedCall.contained(work, { what: `the context engine ${name}`, deadline }).pipe(
+    const reportUnchanged = (why: string) => Effect.as(notify(`the conversation stays as it is: context engine ${name}: ${why}`), messages)
+    const work = Effect.suspend(() => compact({ ...request, messages: LifecycleStack.copyConversation(messages) }))
+    return IsolatedCall.contain(work, { what: `the context engine ${name}`, deadline }).pipe(
       Effect.flatMap((answer) => answer === undefined ? Effect.succeed(messages) : Effect.try({
         try: () => LifecycleStack.readMessages(answer, 0),
         catch: (error) => error
       })),
       Effect.flatMap((after) => {
         if (after.length === messages.length && after.every((message, at) => message === messages[at])) return Effect.succeed(messages)
-        const wrong = fault(messages, after)
-        return wrong === undefined ? Effect.succeed(after) : stays(wrong)
+        const wrong = findFault(messages, after)
+        return wrong === undefined ? Effect.succeed(after) : reportUnchanged(wrong)
       }),
-      Effect.catchCause((cause) => Cause.hasInterrupts(cause) ? Effect.interrupt : stays(IsolatedCall.describe(cause)))
+      Effect.catchCause((cause) => Cause.hasInterrupts(cause) ? Effect.interrupt : reportUnchanged(IsolatedCall.describeFailure(cause)))
     )
   }
 })

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import type { Contribution } from "./Plugin.ts"
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -41,29 +41,29 @@ const parts: { readonly [K in keyof Contribution]-?: readonly [what: string, is:
 const isPart = (key: string): key is keyof typeof parts => Object.hasOwn(parts, key)
 
 /** Contribution that was read, or why it cannot be used, and what of it is ignored. */
-type Read =
+type ContributionResult =
   | { readonly _tag: "Contribution"; readonly contribution: Contribution<unknown>; readonly warnings: ReadonlyArray<string> }
   | { readonly _tag: "Wrong"; readonly message: string }
 
-const wrong = (message: string): Read => ({ _tag: "Wrong", message })
+const rejectContribution = (message: string): ContributionResult => ({ _tag: "Wrong", message })
 
 /** Reads the contribution that a plugin returned. */
-export const read = (value: unknown): Read => {
+export const readContribution = (value: unknown): ContributionResult => {
   if (!Predicate.isObject(value) || Array.isArray(value)) {
-    return wrong("its build gave no contribution: return { tools, hooks, middleware, … }")
+    return rejectContribution("its build gave no contribution: return { tools, hooks, middleware, … }")
   }
   const warnings: Array<string> = []
   for (const [key, given] of Object.entries(value)) {
     if (!isPart(key)) {
-      const meant = nearest(key, Object.keys(parts))
+      const meant = findNearest(key, Object.keys(parts))
       warnings.push(`"${key}" is not part of a plugin and is ignored${meant === undefined ? "" : `, did you mean ${meant}?`}`)
       continue
     }
     if (given === undefined) continue
     const [what, is] = parts[key]
-    if (!Array.isArray(given)) return wrong(`${key} is no list`)
+    if (!Array.isArray(given)) return rejectContribution(`${key} is no list`)
     const index = given.findIndex((item) => !is(item))
-    if (index >= 0) return wrong(`${key}[${index}] is not ${what}`)
+    if (index >= 0) return rejectContribution(`${key}[${index}] is not ${what}`)
   }
   // Each part was looked at; what is inside of it is judged when it is used.
   return { _tag: "Contribution", contribution: value as Contribution<unknown>, warnings }

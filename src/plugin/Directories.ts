@@ -26,7 +26,7 @@ export interface Root {
 }
 
 /** Plugins that were found, in order, and warnings about them. */
-export interface Found {
+export interface DiscoveredPlugins {
   readonly candidates: ReadonlyArray<Candidate>
   readonly warnings: ReadonlyArray<string>
 }
@@ -35,19 +35,19 @@ export interface Found {
 export const modules = ["index.ts", "index.mts", "index.js", "index.mjs", "index.cjs"] as const
 
 /** Node strips no types below `node_modules`. */
-const modulesAt = (path: string): ReadonlyArray<string> =>
+const listModuleNames = (path: string): ReadonlyArray<string> =>
   /[\\/]node_modules[\\/]/.test(path) ? modules.filter((name) => !name.endsWith("ts")) : modules
 
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
-const orNone = <A>(self: Effect.Effect<A, PlatformError>): Effect.Effect<Option.Option<A>, PlatformError> =>
+const catchMissing = <A>(self: Effect.Effect<A, PlatformError>): Effect.Effect<Option.Option<A>, PlatformError> =>
   self.pipe(Effect.asSome, Effect.catchIf(isMissing, () => Effect.succeedNone))
 
 /** A name that can be a key: one line of text that is no path. */
 const isKey = (name: string): boolean => /^[^\s/\\.\p{C}][^/\\\p{C}]*$/u.test(name)
 
 /** The first of some files of a directory that is there. */
-const firstOf = Effect.fnUntraced(function*(directory: string, names: ReadonlyArray<string>) {
+const findFirstFile = Effect.fnUntraced(function*(directory: string, names: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   for (const name of names) {
@@ -57,23 +57,23 @@ const firstOf = Effect.fnUntraced(function*(directory: string, names: ReadonlyAr
   return undefined
 })
 
-const kindOf = Effect.fnUntraced(function*(manifest: Manifest.Manifest, module: string | undefined) {
+const determineKind = Effect.fnUntraced(function*(manifest: Manifest.Manifest, module: string | undefined) {
   if (manifest.kind !== undefined || module === undefined) return manifest.kind ?? "standalone"
   const fs = yield* FileSystem.FileSystem
-  return Manifest.kindOf(yield* fs.readFileString(module))
+  return Manifest.guessKind(yield* fs.readFileString(module))
 })
 
 /** Reads a directory with a manifest; nothing when it has none. */
-export const read = Effect.fnUntraced(function*(directory: string, source: Source, category: string | undefined) {
+export const readPluginDirectory = Effect.fnUntraced(function*(directory: string, source: Source, category: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const file = yield* firstOf(directory, Manifest.fileNames)
+  const file = yield* findFirstFile(directory, Manifest.fileNames)
   if (file === undefined) return Option.none()
-  const { manifest, warnings } = yield* Manifest.read(yield* fs.readFileString(file), file)
+  const { manifest, warnings } = yield* Manifest.readManifest(yield* fs.readFileString(file), file)
   const base = paths.basename(directory)
   const name = manifest.name !== undefined && isKey(manifest.name) ? manifest.name : base
   const key = category === undefined ? name : `${category}/${base}`
-  const module = yield* firstOf(directory, modulesAt(directory))
+  const module = yield* findFirstFile(directory, listModuleNames(directory))
   const origin: Origin = { _tag: "Directory", directory, module }
   const isCheckout = source === "user" && (yield* fs.exists(paths.join(directory, ".git")))
   const candidate: Candidate = {
@@ -81,7 +81,7 @@ export const read = Effect.fnUntraced(function*(directory: string, source: Sourc
     name,
     names: Array.from(new Set([key, name, base])),
     source: isCheckout ? "git" : source,
-    kind: yield* kindOf(manifest, module),
+    kind: yield* determineKind(manifest, module),
     manifest,
     origin
   }
@@ -89,27 +89,27 @@ export const read = Effect.fnUntraced(function*(directory: string, source: Sourc
 })
 
 /** The directories in a directory that may be plugins or categories. */
-const directoriesIn = Effect.fnUntraced(function*(path: string) {
+const listDirectories = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const names = Option.getOrElse(yield* orNone(fs.readDirectory(path)), () => [])
-  const hidden = (name: string): boolean => name.startsWith(".") || name === "node_modules"
-  return yield* Effect.filter(names.filter((name) => !hidden(name)).toSorted(), (name) =>
-    Effect.map(orNone(fs.stat(paths.join(path, name))), (info) =>
+  const names = Option.getOrElse(yield* catchMissing(fs.readDirectory(path)), () => [])
+  const isHiddenName = (name: string): boolean => name.startsWith(".") || name === "node_modules"
+  return yield* Effect.filter(names.filter((name) => !isHiddenName(name)).toSorted(), (name) =>
+    Effect.map(catchMissing(fs.stat(paths.join(path, name))), (info) =>
       Option.isSome(info) && info.value.type === "Directory"))
 })
 
 /** Everything in one directory. Fails when the directory itself cannot be read; one that is not there is empty. */
-export const scan = Effect.fnUntraced(function*(
+export const scanRoot = Effect.fnUntraced(function*(
   { path, source, without = [] }: Root
-): Effect.fn.Return<Found, PlatformError, FileSystem.FileSystem | Path.Path> {
+): Effect.fn.Return<DiscoveredPlugins, PlatformError, FileSystem.FileSystem | Path.Path> {
   const paths = yield* Path.Path
   const candidates: Array<Candidate> = []
   const warnings: Array<string> = []
 
   /** True when it is a plugin, also one that cannot be used. */
-  const add = (directory: string, category: string | undefined) =>
-    read(directory, source, category).pipe(
+  const addCandidate = (directory: string, category: string | undefined) =>
+    readPluginDirectory(directory, source, category).pipe(
       Effect.map(Option.match({
         onNone: () => false,
         onSome: (found) => {
@@ -126,12 +126,12 @@ export const scan = Effect.fnUntraced(function*(
       )
     )
 
-  for (const name of yield* directoriesIn(path)) {
+  for (const name of yield* listDirectories(path)) {
     if (without.includes(name)) continue
     const directory = paths.join(path, name)
-    if (yield* add(directory, undefined)) continue
-    const inside = yield* Effect.orElseSucceed(directoriesIn(directory), () => [])
-    for (const child of inside) yield* add(paths.join(directory, child), name)
+    if (yield* addCandidate(directory, undefined)) continue
+    const inside = yield* Effect.orElseSucceed(listDirectories(directory), () => [])
+    for (const child of inside) yield* addCandidate(paths.join(directory, child), name)
   }
   return { candidates, warnings }
 })

@@ -20,7 +20,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as FolderTrust from "../config/FolderTrust.ts"
 import type { Candidate } from "./Candidate.ts"
-import type { Found, Root } from "./Directories.ts"
+import type { DiscoveredPlugins, Root } from "./Directories.ts"
 import * as Directories from "./Directories.ts"
 import { hostDirectory } from "../platform/PluginModules.ts"
 import * as Manifest from "./Manifest.ts"
@@ -59,7 +59,7 @@ const without = ["memory", "context_engine", "model-providers", "platforms"]
 export const isTruthy = (value: string | undefined): boolean =>
   value !== undefined && ["1", "true", "yes", "on"].includes(value.trim().toLowerCase())
 
-const bundledCandidate = ({ description, key, kind, load, version }: Bundled): Candidate => {
+const toBundledCandidate = ({ description, key, kind, load, version }: Bundled): Candidate => {
   const name = key.slice(key.lastIndexOf("/") + 1)
   return {
     key,
@@ -73,15 +73,15 @@ const bundledCandidate = ({ description, key, kind, load, version }: Bundled): C
 }
 
 /** The later of two with one key, at the place of the earlier. */
-const merge = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>
+const mergeByKey = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>
   Array.from(new Map(candidates.map((candidate) => [candidate.key, candidate])).values())
 
-const nothing: Found = { candidates: [], warnings: [] }
+const nothing: DiscoveredPlugins = { candidates: [], warnings: [] }
 
 /** Finds the plugins of all four sources. Fails when a directory of plugins is there and cannot be read. */
 export const discover = Effect.fnUntraced(function*(
   { bundled, cwd, packages, trust, user, variable }: Places
-): Effect.fn.Return<Found, PlatformError, FileSystem.FileSystem | Path.Path> {
+): Effect.fn.Return<DiscoveredPlugins, PlatformError, FileSystem.FileSystem | Path.Path> {
   if (isTruthy(variable("HERMES_SAFE_MODE"))) return nothing
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -90,7 +90,7 @@ export const discover = Effect.fnUntraced(function*(
   const isWanted = isTruthy(variable("HERMES_ENABLE_PROJECT_PLUGINS"))
   const isProject = isWanted && (yield* trust.isTrusted(cwd))
   const refused = isWanted && !isProject && (yield* Effect.orElseSucceed(fs.exists(project), () => true))
-    ? [FolderTrust.untrusted(project, yield* trust.projectOf(cwd)).message]
+    ? [FolderTrust.makeUntrustedError(project, yield* trust.projectOf(cwd)).message]
     : []
   const roots: ReadonlyArray<Root> = [
     ...(own === undefined ? [] : [{ path: paths.resolve(cwd, own), source: "bundled", without } as const]),
@@ -98,12 +98,12 @@ export const discover = Effect.fnUntraced(function*(
     ...(isProject ? [{ path: project, source: "project" } as const] : [])
   ]
   const found = [
-    own === undefined ? { candidates: bundled.map(bundledCandidate), warnings: [] } : nothing,
-    ...(yield* Effect.forEach(roots, Directories.scan)),
-    yield* Packages.find(packages, [user, ...(isProject ? [cwd] : []), hostDirectory])
+    own === undefined ? { candidates: bundled.map(toBundledCandidate), warnings: [] } : nothing,
+    ...(yield* Effect.forEach(roots, Directories.scanRoot)),
+    yield* Packages.findPackages(packages, [user, ...(isProject ? [cwd] : []), hostDirectory])
   ]
   return {
-    candidates: merge(found.flatMap(({ candidates }) => candidates)),
+    candidates: mergeByKey(found.flatMap(({ candidates }) => candidates)),
     warnings: [...refused, ...found.flatMap(({ warnings }) => warnings)]
   }
 })

@@ -19,31 +19,31 @@ type Decision =
 
 const load: Decision = { _tag: "Load" }
 
-const leave = (reason: string | undefined): Decision => ({ _tag: "Leave", enabled: reason === undefined, reason })
+const skipPlugin = (reason: string | undefined): Decision => ({ _tag: "Leave", enabled: reason === undefined, reason })
 
 /** True when a list names a plugin. */
-const isIn = (list: ReadonlyArray<string>, { names }: Pick<Candidate, "names">): boolean =>
+const isListed = (list: ReadonlyArray<string>, { names }: Pick<Candidate, "names">): boolean =>
   list.some((entry) => names.includes(entry.trim()))
 
 /** Decides whether a plugin is loaded. The first rule that fits decides: no beats yes, whichever name either of them uses. */
-export const decide = (candidate: Candidate, { disabled, enabled }: Lists): Decision => {
+export const decideLoading = (candidate: Candidate, { disabled, enabled }: Lists): Decision => {
   const { key, kind, source } = candidate
-  if (isIn(disabled, candidate)) return leave("disabled via config")
-  if (kind === "exclusive") return leave("exclusive: chosen by the setting of what it provides")
-  if (kind === "model-provider") return leave(undefined)
+  if (isListed(disabled, candidate)) return skipPlugin("disabled via config")
+  if (kind === "exclusive") return skipPlugin("exclusive: chosen by the setting of what it provides")
+  if (kind === "model-provider") return skipPlugin(undefined)
   if (source === "application") return load
   if (source === "bundled" && (kind === "backend" || kind === "platform")) return load
-  return isIn(enabled, candidate)
+  return isListed(enabled, candidate)
     ? load
-    : leave(`not enabled in config (run \`hermes plugins enable ${key}\` to activate)`)
+    : skipPlugin(`not enabled in config (run \`hermes plugins enable ${key}\` to activate)`)
 }
 
 /** Label in `hermes plugins list`. */
 export type Status = "enabled" | "disabled" | "not enabled"
 
 /** See {@link Status}. */
-export const status = (candidate: Candidate, lists: Lists): Status => {
-  if (isIn(lists.disabled, candidate)) return "disabled"
-  const decision = decide(candidate, lists)
-  return decision._tag === "Load" || decision.enabled || isIn(lists.enabled, candidate) ? "enabled" : "not enabled"
+export const describeStatus = (candidate: Candidate, lists: Lists): Status => {
+  if (isListed(lists.disabled, candidate)) return "disabled"
+  const decision = decideLoading(candidate, lists)
+  return decision._tag === "Load" || decision.enabled || isListed(lists.enabled, candidate) ? "enabled" : "not enabled"
 }

@@ -11,7 +11,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { ProcessVariables } from "../config/Environment.ts"
-import { holdsSecret } from "../domain/CredentialNames.ts"
+import { isSecretName } from "../domain/CredentialNames.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import type { Variables } from "../platform/ProcessVariables.ts"
 import * as TrustedPrograms from "../platform/TrustedPrograms.ts"
@@ -26,26 +26,26 @@ const settings = [
 ].flatMap((setting) => ["-c", setting])
 
 /** The user's variables, with the tokens of forges that credential helpers read (`GH_TOKEN`), and no other secret. */
-const inherited = (variables: Variables): Variables =>
-  Object.fromEntries(Object.entries(variables).filter(([name]) => !holdsSecret(name) || /^(?:GIT|GH|GITHUB|GITLAB|GITEA|BITBUCKET)_/.test(name)))
+const selectInheritedVariables = (variables: Variables): Variables =>
+  Object.fromEntries(Object.entries(variables).filter(([name]) => !isSecretName(name) || /^(?:GIT|GH|GITHUB|GITLAB|GITEA|BITBUCKET)_/.test(name)))
 
 const environment = { GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1", GIT_ALLOW_PROTOCOL: "https:ssh:file", LC_ALL: "C" }
 
-const lastLine = (text: string): string => text.trim().split("\n").at(-1)?.trim() ?? ""
+const readLastLine = (text: string): string => text.trim().split("\n").at(-1)?.trim() ?? ""
 
 /** Output of a command. `subject` is the plugin that it is about, for errors. */
-const run = (
+const runGit = (
   subject: string,
   args: ReadonlyArray<string>
 ): Effect.Effect<string, PluginError, ChildProcessSpawner> => {
-  const failed = (why: string): PluginError =>
+  const makeGitError = (why: string): PluginError =>
     new PluginError({ plugin: subject, message: `git ${args[0]} failed: ${Redaction.redactText(why)}` })
   return Effect.gen(function*() {
     const spawner = yield* ChildProcessSpawner
     const git = yield* TrustedPrograms.find("git")
     const handle = yield* spawner.spawn(ChildProcess.make(git, [...settings, ...args], {
       // Git starts ssh and helpers for credentials by their names.
-      env: { ...inherited(yield* ProcessVariables), ...environment, PATH: yield* TrustedPrograms.safePath },
+      env: { ...selectInheritedVariables(yield* ProcessVariables), ...environment, PATH: yield* TrustedPrograms.safePath },
       stdin: "ignore",
       forceKillAfter: "1 second"
     }))
@@ -58,11 +58,11 @@ const run = (
     Effect.scoped,
     Effect.timeoutOption(deadline),
     Effect.mapError((error) =>
-      failed(error.reason._tag === "NotFound" ? "`git` is not installed: install it" : error.message)
+      makeGitError(error.reason._tag === "NotFound" ? "`git` is not installed: install it" : error.message)
     ),
     Effect.flatMap(Option.match({
-      onNone: () => Effect.fail(failed(`it took longer than ${Duration.format(deadline)}`)),
-      onSome: ({ code, stderr, stdout }) => code === 0 ? Effect.succeed(stdout) : Effect.fail(failed(lastLine(stderr) || `exit code ${code}`))
+      onNone: () => Effect.fail(makeGitError(`it took longer than ${Duration.format(deadline)}`)),
+      onSome: ({ code, stderr, stdout }) => code === 0 ? Effect.succeed(stdout) : Effect.fail(makeGitError(readLastLine(stderr) || `exit code ${code}`))
     }))
   )
 }
@@ -72,25 +72,25 @@ export const isUrl = (text: string): boolean =>
   /^(?:https|ssh|file):\/\/[^\s-]\S*$/.test(text) || /^[\w.-]+@[\w.-]+:[^\s-]\S*$/.test(text)
 
 /** Copies the last state of a repository into a directory that does not exist yet. */
-export const clone = (subject: string, url: string, directory: string) =>
-  run(subject, ["clone", "--quiet", "--depth", "1", "--no-tags", "--single-branch", "--template=", "--", url, directory])
+export const cloneRepository = (subject: string, url: string, directory: string) =>
+  runGit(subject, ["clone", "--quiet", "--depth", "1", "--no-tags", "--single-branch", "--template=", "--", url, directory])
 
 /** Brings a checkout to the last state of where it came from, unless it has what must not be there or was changed. */
-export const update = Effect.fnUntraced(function*(subject: string, directory: string) {
-  const at = (...args: ReadonlyArray<string>) => run(subject, ["-C", directory, ...args])
-  const before = (yield* at("rev-parse", "HEAD")).trim()
-  const changed = yield* at("status", "--porcelain", "--untracked-files=no")
+export const updateCheckout = Effect.fnUntraced(function*(subject: string, directory: string) {
+  const runInCheckout = (...args: ReadonlyArray<string>) => runGit(subject, ["-C", directory, ...args])
+  const before = (yield* runInCheckout("rev-parse", "HEAD")).trim()
+  const changed = yield* runInCheckout("status", "--porcelain", "--untracked-files=no")
   if (changed.trim() !== "") {
     return yield* new PluginError({ plugin: subject, message: `${directory} has changes of your own: commit or undo them first` })
   }
-  yield* at("fetch", "--quiet", "--depth", "1", "--no-tags", "origin", "HEAD")
-  const entries = (yield* at("ls-tree", "-r", "-z", "FETCH_HEAD")).split("\0")
+  yield* runInCheckout("fetch", "--quiet", "--depth", "1", "--no-tags", "origin", "HEAD")
+  const entries = (yield* runInCheckout("ls-tree", "-r", "-z", "FETCH_HEAD")).split("\0")
   const foreign = entries.find((entry) => entry.startsWith("120000") || entry.startsWith("160000"))
   if (foreign !== undefined) {
     const path = foreign.slice(foreign.indexOf("\t") + 1)
     return yield* new PluginError({ plugin: subject, message: `its new version has a symbolic link or a submodule, "${path}": not updated` })
   }
-  yield* at("reset", "--quiet", "--hard", "FETCH_HEAD")
-  const after = (yield* at("rev-parse", "HEAD")).trim()
+  yield* runInCheckout("reset", "--quiet", "--hard", "FETCH_HEAD")
+  const after = (yield* runInCheckout("rev-parse", "HEAD")).trim()
   return { before, after }
 })

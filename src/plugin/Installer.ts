@@ -36,15 +36,15 @@ interface Request {
 
 type Platform = FileSystem.FileSystem | Path.Path
 
-const refused = (plugin: string, message: string): PluginError => new PluginError({ plugin, message, input: true })
+const makeRefusal = (plugin: string, message: string): PluginError => new PluginError({ plugin, message, input: true })
 
-const orRefused = (plugin: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
+const toRefusal = (plugin: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
   Effect.mapError(self, (error) => new PluginError({ plugin, message: error.message }))
 
 /** A name that is a single directory below `plugins`. */
 const isDirectoryName = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,99}$/.test(name) && name !== "node_modules"
 
-const nameOf = (source: string): string => source.replace(/\/+$/, "").replace(/\.git$/, "").replace(/^.*[/:\\]/, "")
+const deriveNameFromSource = (source: string): string => source.replace(/\/+$/, "").replace(/\.git$/, "").replace(/^.*[/:\\]/, "")
 
 interface Entry {
   readonly path: string
@@ -52,88 +52,88 @@ interface Entry {
 }
 
 /** Everything in a directory, without the repository's own. */
-const walk = (root: string): Effect.Effect<ReadonlyArray<Entry>, PlatformError, Platform> =>
+const listEntries = (root: string): Effect.Effect<ReadonlyArray<Entry>, PlatformError, Platform> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
-    const inside: (directory: string) => Effect.Effect<ReadonlyArray<Entry>, PlatformError> = Effect.fnUntraced(
+    const walkDirectory: (directory: string) => Effect.Effect<ReadonlyArray<Entry>, PlatformError> = Effect.fnUntraced(
       function*(directory) {
         const entries = yield* fs.readDirectoryEntries(directory)
         const found = yield* Effect.forEach(entries, ({ name, type }) => {
           const path = paths.join(directory, name)
           if (directory === root && name === ".git") return Effect.succeed([])
-          return type === "Directory" ? inside(path) : Effect.succeed([{ path, type }])
+          return type === "Directory" ? walkDirectory(path) : Effect.succeed([{ path, type }])
         })
         return found.flat()
       }
     )
-    return yield* inside(root)
+    return yield* walkDirectory(root)
   })
 
 /** Refuses what is neither a file nor a directory: a link may lead anywhere, now or after the next update. */
 const refuseLinks = Effect.fnUntraced(function*(source: string, root: string) {
   const paths = yield* Path.Path
-  const foreign = (yield* orRefused(source)(walk(root))).find(({ type }) => type !== "File")
+  const foreign = (yield* toRefusal(source)(listEntries(root))).find(({ type }) => type !== "File")
   if (foreign === undefined) return
   const what = foreign.type === "SymbolicLink" ? "symbolic link" : "special file"
-  return yield* refused(source, `it has a ${what}, "${paths.relative(root, foreign.path)}": only files and directories are installed`)
+  return yield* makeRefusal(source, `it has a ${what}, "${paths.relative(root, foreign.path)}": only files and directories are installed`)
 })
 
 /** Copies a folder without its repository. */
-const copy = Effect.fnUntraced(function*(source: string, from: string, to: string) {
+const copyFolder = Effect.fnUntraced(function*(source: string, from: string, to: string) {
   yield* refuseLinks(source, from)
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  yield* orRefused(source)(Effect.gen(function*() {
+  yield* toRefusal(source)(Effect.gen(function*() {
     yield* fs.copy(from, to)
     yield* fs.remove(paths.join(to, ".git"), { recursive: true, force: true })
   }))
 })
 
 /** Gets what `source` means into `directory`. */
-const fetch = Effect.fnUntraced(function*({ cwd, source }: Request, directory: string) {
+const fetchSource = Effect.fnUntraced(function*({ cwd, source }: Request, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  if (Git.isUrl(source)) return yield* Git.clone(source, source, directory)
+  if (Git.isUrl(source)) return yield* Git.cloneRepository(source, source, directory)
   const folder = Option.getOrUndefined(yield* Effect.option(fs.realPath(paths.resolve(cwd, source))))
   if (folder !== undefined) {
-    const names = yield* orRefused(source)(fs.readDirectory(folder))
-    if (Manifest.fileNames.some((name) => names.includes(name))) return yield* copy(source, folder, directory)
+    const names = yield* toRefusal(source)(fs.readDirectory(folder))
+    if (Manifest.fileNames.some((name) => names.includes(name))) return yield* copyFolder(source, folder, directory)
     // A folder without a manifest may be a bare repository; git says what is wrong when it is none.
-    const url = yield* Effect.mapError(paths.toFileUrl(folder), () => refused(source, `${folder} is no path`))
-    return yield* Git.clone(source, url.href, directory)
+    const url = yield* Effect.mapError(paths.toFileUrl(folder), () => makeRefusal(source, `${folder} is no path`))
+    return yield* Git.cloneRepository(source, url.href, directory)
   }
-  if (/^[A-Za-z0-9][\w-]*\/[\w.-]+$/.test(source)) return yield* Git.clone(source, `https://github.com/${source}.git`, directory)
-  return yield* refused(source, `"${source}" is not a folder, not an address of a repository (https, ssh, file), and not owner/repo`)
+  if (/^[A-Za-z0-9][\w-]*\/[\w.-]+$/.test(source)) return yield* Git.cloneRepository(source, `https://github.com/${source}.git`, directory)
+  return yield* makeRefusal(source, `"${source}" is not a folder, not an address of a repository (https, ssh, file), and not owner/repo`)
 })
 
 /** `x.example` as `x`, where nobody has written one. */
 const copyExamples = Effect.fnUntraced(function*(directory: string) {
   const fs = yield* FileSystem.FileSystem
-  for (const { path } of yield* walk(directory)) {
+  for (const { path } of yield* listEntries(directory)) {
     const real = path.replace(/\.example$/, "")
     if (real !== path && !(yield* fs.exists(real))) yield* fs.copyFile(path, real)
   }
 })
 
 /** A fetched directory. */
-const inspect = Effect.fnUntraced(function*(source: string, directory: string) {
-  const read = Effect.mapError(Directories.read(directory, "user", undefined), ({ message }) => refused(source, message))
+const inspectFetched = Effect.fnUntraced(function*(source: string, directory: string) {
+  const read = Effect.mapError(Directories.readPluginDirectory(directory, "user", undefined), ({ message }) => makeRefusal(source, message))
   const found = Option.getOrUndefined(yield* read)
-  if (found === undefined) return yield* refused(source, "not a plugin: plugin.yaml is missing")
+  if (found === undefined) return yield* makeRefusal(source, "not a plugin: plugin.yaml is missing")
   const { manifest } = found.candidate
   if (manifest.manifestVersion > Manifest.latestVersion) {
-    return yield* refused(source, `its manifest_version ${manifest.manifestVersion} is not supported (latest: ${Manifest.latestVersion}): update hermes`)
+    return yield* makeRefusal(source, `its manifest_version ${manifest.manifestVersion} is not supported (latest: ${Manifest.latestVersion}): update hermes`)
   }
-  const problem = Manifest.contractProblem(manifest.apiVersion)
-  if (problem !== undefined) return yield* refused(source, problem)
-  const name = manifest.name ?? nameOf(source)
-  if (!isDirectoryName(name)) return yield* refused(source, `its name ${JSON.stringify(name)} cannot be the name of a directory`)
+  const problem = Manifest.findContractProblem(manifest.apiVersion)
+  if (problem !== undefined) return yield* makeRefusal(source, problem)
+  const name = manifest.name ?? deriveNameFromSource(source)
+  if (!isDirectoryName(name)) return yield* makeRefusal(source, `its name ${JSON.stringify(name)} cannot be the name of a directory`)
   return { candidate: found.candidate, name, warnings: found.warnings }
 })
 
 /** An installed plugin. */
-interface Installed {
+interface InstalledPlugin {
   readonly name: string
   readonly directory: string
   readonly manifest: Manifest.Manifest
@@ -141,24 +141,24 @@ interface Installed {
 }
 
 /** Installs a plugin; it is not enabled by that. */
-export const install = Effect.fn("Installer.install")(function*(
+export const installPlugin = Effect.fn("Installer.install")(function*(
   request: Request
-): Effect.fn.Return<Installed, PluginError, Platform | ChildProcessSpawner | Scope.Scope> {
+): Effect.fn.Return<InstalledPlugin, PluginError, Platform | ChildProcessSpawner | Scope.Scope> {
   const { force, plugins, source } = request
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const tidy = orRefused(source)
+  const tidy = toRefusal(source)
   yield* tidy(fs.makeDirectory(plugins, { recursive: true, mode: 0o700 }))
   // Beside its place, so that moving it there is one step; hidden, so that nobody takes it for a plugin.
   const staging = yield* tidy(fs.makeTempDirectoryScoped({ directory: plugins, prefix: ".install-" }))
   const fetched = paths.join(staging, "new")
-  yield* fetch(request, fetched)
+  yield* fetchSource(request, fetched)
   yield* refuseLinks(source, fetched)
-  const { candidate, name, warnings } = yield* inspect(source, fetched)
+  const { candidate, name, warnings } = yield* inspectFetched(source, fetched)
   const directory = paths.join(plugins, name)
   const isThere = yield* tidy(fs.exists(directory))
   if (isThere && !force) {
-    return yield* refused(source, `plugin "${name}" is already installed (${directory}): replace it with --force`)
+    return yield* makeRefusal(source, `plugin "${name}" is already installed (${directory}): replace it with --force`)
   }
   yield* tidy(copyExamples(fetched))
   yield* tidy(Effect.uninterruptible(Effect.gen(function*() {
@@ -169,15 +169,15 @@ export const install = Effect.fn("Installer.install")(function*(
 })
 
 /** Takes away a plugin of the user's: its directory, or the link to it. */
-export const remove = Effect.fn("Installer.remove")(function*(
+export const removePlugin = Effect.fn("Installer.remove")(function*(
   candidate: Candidate
 ): Effect.fn.Return<string, PluginError, Platform> {
   const { key, origin, source } = candidate
   if (origin._tag === "Value" || (source !== "user" && source !== "git")) {
-    return yield* refused(key, `plugin "${key}" was not installed by \`hermes plugins install\` (${source}): disable it instead`)
+    return yield* makeRefusal(key, `plugin "${key}" was not installed by \`hermes plugins install\` (${source}): disable it instead`)
   }
   const fs = yield* FileSystem.FileSystem
   const isLink = Option.isSome(yield* Effect.option(fs.readLink(origin.directory)))
-  yield* orRefused(key)(fs.remove(origin.directory, isLink ? {} : { recursive: true }))
+  yield* toRefusal(key)(fs.remove(origin.directory, isLink ? {} : { recursive: true }))
   return origin.directory
 })

@@ -22,7 +22,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Scope from "effect/Scope"
 import { Environment, HiddenVariables, ProcessVariables } from "../config/Environment.ts"
-import { holdsSecret } from "../domain/CredentialNames.ts"
+import { isSecretName } from "../domain/CredentialNames.ts"
 import type { Service as MemoryProvider } from "../domain/MemoryProvider.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
@@ -32,7 +32,7 @@ import * as Frozen from "../middleware/Frozen.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { ContextEngine } from "./ContextEngines.ts"
-import { type Candidate, directoryOf, type Source } from "./Candidate.ts"
+import { type Candidate, findDirectory, type Source } from "./Candidate.ts"
 import * as Commands from "./Commands.ts"
 import * as Contributions from "./Contributions.ts"
 import * as Enablement from "./Enablement.ts"
@@ -71,7 +71,7 @@ export interface PluginInfo {
 }
 
 /** Contributions of all loaded plugins of a runtime. Their tools and hooks are registered. */
-export interface Loaded {
+export interface LoadedPlugins {
   /** By key. */
   readonly plugins: ReadonlyArray<PluginInfo>
   /** In the order in which they were loaded: outermost in the stack of an agent. */
@@ -88,7 +88,7 @@ interface Options {
   readonly lists: Enablement.Lists
   /** `plugins.entries` of the configuration: what is said to a plugin, by key. */
   readonly entries: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-  readonly reserved: Registration.Reserved
+  readonly reserved: Registration.ReservedNames
   readonly injection: MessageInjection
   readonly toolAccess: PluginToolAccess
   /** Number of times plugins were loaded before, see `importModule`. */
@@ -97,7 +97,7 @@ interface Options {
 
 type Services = Hooks | ToolRegistry | FileSystem.FileSystem | Path.Path | Scope.Scope
 
-const nothing: Registration.Registered = {
+const nothing: Registration.RegisteredContribution = {
   tools: [],
   listeners: 0,
   middleware: [],
@@ -110,14 +110,14 @@ const nothing: Registration.Registered = {
 
 interface Outcome {
   readonly info: PluginInfo
-  readonly registered: Registration.Registered
+  readonly registered: Registration.RegisteredContribution
 }
 
-const outcome = (
+const makeOutcome = (
   candidate: Candidate,
   enabled: boolean,
   error: string | undefined,
-  registered: Registration.Registered = nothing
+  registered: Registration.RegisteredContribution = nothing
 ): Outcome => ({
   registered,
   info: {
@@ -127,7 +127,7 @@ const outcome = (
     version: candidate.manifest.version,
     description: candidate.manifest.description,
     source: candidate.source,
-    path: directoryOf(candidate),
+    path: findDirectory(candidate),
     enabled,
     tools: registered.tools.length,
     hooks: registered.listeners,
@@ -138,20 +138,20 @@ const outcome = (
 })
 
 /** Makes the host of a plugin; it reports each of its faults once. */
-const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["config"], { toolAccess, injection }: Pick<Options, "toolAccess" | "injection">) {
+const makeHost = Effect.fnUntraced(function*({ key }: Candidate, config: Host["config"], { toolAccess, injection }: Pick<Options, "toolAccess" | "injection">) {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const said = new Set<string>()
-  const warn = (line: string): void => {
+  const warnOnce = (line: string): void => {
     if (said.has(line)) return
     said.add(line)
     run(Effect.logWarning(`plugin ${key}: ${line}`))
   }
-  const inject: Host["inject"] = (content, role) => {
+  const injectMessage: Host["inject"] = (content, role) => {
     const taken = injection.inject(content, role)
-    if (!taken) warn("injectMessage needs a conversation in a terminal; its messages are dropped")
+    if (!taken) warnOnce("injectMessage needs a conversation in a terminal; its messages are dropped")
     return taken
   }
-  return { config: Frozen.copy(config), warn, inject, dispatch: toolAccess.call, complete: toolAccess.complete } satisfies Host
+  return { config: Frozen.copy(config), warn: warnOnce, inject: injectMessage, dispatch: toolAccess.call, complete: toolAccess.complete } satisfies Host
 })
 
 /** Bounds of the source files of a plugin that are looked at, besides its module. */
@@ -160,7 +160,7 @@ const sourceFiles = { depth: 3, count: 64, bytes: 256 * 1024 } as const
 const isSource = (name: string): boolean => /\.[cm]?[jt]s$/.test(name) && !name.endsWith(".d.ts")
 
 /** Paths of the source files below a directory, without those of packages. */
-const sourcesIn = (directory: string, depth: number): Effect.Effect<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> =>
+const listSourceFiles = (directory: string, depth: number): Effect.Effect<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
@@ -170,14 +170,14 @@ const sourcesIn = (directory: string, depth: number): Effect.Effect<ReadonlyArra
       if (found.length >= sourceFiles.count) break
       const path = paths.join(directory, name)
       if (isSource(name)) found.push(path)
-      else if (depth > 1 && paths.extname(name) === "") found.push(...yield* sourcesIn(path, depth - 1))
+      else if (depth > 1 && paths.extname(name) === "") found.push(...yield* listSourceFiles(path, depth - 1))
     }
     return found.slice(0, sourceFiles.count)
     // A path that is no directory, or cannot be read, has no source files.
   }).pipe(Effect.orElseSucceed(() => []))
 
 /** Variables that a source reads by their names, in any of the ways in which code gets at `process.env`. */
-const variablesIn = (source: string): ReadonlyArray<string> =>
+const extractVariableNames = (source: string): ReadonlyArray<string> =>
   /\benv\b/.test(source) ? source.match(/(?<![\w$])[A-Za-z_]\w{2,127}(?![\w$])/g) ?? [] : []
 
 /** Variables of the process and of `.env`, where there is one. */
@@ -188,75 +188,75 @@ const environment = Effect.map(Effect.serviceOption(Environment), (found) =>
  * Secrets that are set, that the code of a plugin on disk names and that its manifest does not declare: it finds them unset, be they
  * hidden or in `.env`.
  */
-const undeclared = Effect.fnUntraced(function*({ manifest, origin }: Candidate) {
+const findUndeclaredVariables = Effect.fnUntraced(function*({ manifest, origin }: Candidate) {
   const hidden = yield* HiddenVariables
   if (origin._tag === "Value" || !hidden.isProgram) return []
   const variables = yield* ProcessVariables
   const get = yield* environment
   const isKept = (name: string): boolean =>
-    hidden.isHidden(name) || variables[name] === undefined && holdsSecret(name) && get(name) !== undefined
+    hidden.isHidden(name) || variables[name] === undefined && isSecretName(name) && get(name) !== undefined
   const fs = yield* FileSystem.FileSystem
   const declared = new Set(manifest.requiresEnv.map(({ name }) => name))
-  const files = [...origin.module === undefined ? [] : [origin.module], ...yield* sourcesIn(origin.directory, sourceFiles.depth)]
+  const files = [...origin.module === undefined ? [] : [origin.module], ...yield* listSourceFiles(origin.directory, sourceFiles.depth)]
   const named = yield* Effect.forEach(Array.from(new Set(files)), (file) =>
     fs.stat(file).pipe(
       Effect.flatMap(({ size }) => Number(size) > sourceFiles.bytes ? Effect.succeed("") : fs.readFileString(file)),
-      Effect.map(variablesIn),
+      Effect.map(extractVariableNames),
       Effect.orElseSucceed(() => [])
     ))
   return Array.from(new Set(named.flat())).filter((name) => !declared.has(name) && isKept(name)).sort()
 })
 
 /** Everything that loading a plugin means, in the scope that it gets. */
-const load = Effect.fnUntraced(function*(
+const loadCandidate = Effect.fnUntraced(function*(
   candidate: Candidate,
   { toolAccess, entries, generation, injection, reserved }: Options
-): Effect.fn.Return<Registration.Registered, unknown, Services> {
+): Effect.fn.Return<Registration.RegisteredContribution, unknown, Services> {
   const { key } = candidate
   const config = Object.hasOwn(entries, key) ? entries[key] ?? {} : {}
-  const host = yield* hostOf(candidate, config, { toolAccess, injection })
+  const host = yield* makeHost(candidate, config, { toolAccess, injection })
   // Code from disk reads `process.env`: it gets what its manifest declares, and nothing else that is secret.
   yield* (yield* HiddenVariables).lend(candidate.manifest.requiresEnv.map(({ name }) => name), yield* environment)
-  for (const name of yield* undeclared(candidate)) {
+  for (const name of yield* findUndeclaredVariables(candidate)) {
     host.warn(
       `its code names ${name}, which is set but kept out of process.env because it holds a secret. ` +
         `If the plugin needs it, add it to requires_env in ${Manifest.fileNames[0]}.`
     )
   }
-  const plugin = yield* Opening.open(candidate, host, generation)
+  const plugin = yield* Opening.openPlugin(candidate, host, generation)
   // Whoever loads a plugin has what its type asks for; of one from disk nobody knows, and what is missing is its failure.
   const built = yield* plugin.build as Effect.Effect<unknown, unknown, Scope.Scope>
-  const read = Contributions.read(built)
+  const read = Contributions.readContribution(built)
   if (read._tag === "Wrong") return yield* new PluginError({ plugin: key, message: read.message })
   for (const warning of read.warnings) host.warn(warning)
   const mayOverride = candidate.source === "bundled" || config["allow_tool_override"] === true
-  return yield* Registration.register({ key, reserved, mayOverride }, read.contribution)
+  return yield* Registration.registerContribution({ key, reserved, mayOverride }, read.contribution)
 })
 
-const bounded = (work: Effect.Effect<void>): Effect.Effect<void> => Effect.asVoid(IsolatedCall.interruptible(work, unloadDeadline))
+const runUnloadWithDeadline = (work: Effect.Effect<void>): Effect.Effect<void> => Effect.asVoid(IsolatedCall.attemptInterruptibly(work, unloadDeadline))
 
 /** Describes a failure, in one line without secrets. */
-const describe = (cause: Cause.Cause<unknown>): string => {
+const describeFailure = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterruptsOnly(cause)) return "it interrupted itself"
-  const line = Faults.describe(Cause.squash(cause)).replaceAll(/\s+/g, " ").trim()
+  const line = Faults.describeError(Cause.squash(cause)).replaceAll(/\s+/g, " ").trim()
   return Redaction.redactStart(line, 500)
 }
 
 /** One plugin, or why there is none. */
 const loadOne = Effect.fnUntraced(function*(candidate: Candidate, options: Options) {
   const scope = yield* Scope.make()
-  yield* Effect.addFinalizer((exit) => bounded(Scope.close(scope, exit)))
-  const exit = yield* IsolatedCall.interruptible(Effect.provideService(load(candidate, options), Scope.Scope, scope), deadline)
-  if (exit !== undefined && Exit.isSuccess(exit)) return outcome(candidate, true, undefined, exit.value)
+  yield* Effect.addFinalizer((exit) => runUnloadWithDeadline(Scope.close(scope, exit)))
+  const exit = yield* IsolatedCall.attemptInterruptibly(Effect.provideService(loadCandidate(candidate, options), Scope.Scope, scope), deadline)
+  if (exit !== undefined && Exit.isSuccess(exit)) return makeOutcome(candidate, true, undefined, exit.value)
   const error = exit === undefined
     ? `it was not ready after ${Duration.format(deadline)}`
-    : describe(exit.cause)
-  yield* bounded(Scope.close(scope, exit ?? Exit.void))
+    : describeFailure(exit.cause)
+  yield* runUnloadWithDeadline(Scope.close(scope, exit ?? Exit.void))
   yield* Effect.logWarning(`plugin ${candidate.key} is not loaded: ${error}`)
-  return outcome(candidate, false, error)
+  return makeOutcome(candidate, false, error)
 })
 
-const summary = ({ enabled, error, hooks, key, middleware, path = "in the program", source, tools }: PluginInfo): string =>
+const summarizePlugin = ({ enabled, error, hooks, key, middleware, path = "in the program", source, tools }: PluginInfo): string =>
   `plugin ${key} (${source}, ${path}): ` +
   (enabled && error === undefined ? `${tools} tools, ${hooks} hooks, ${middleware} middleware` : error ?? "left to others")
 
@@ -264,23 +264,23 @@ const summary = ({ enabled, error, hooks, key, middleware, path = "in the progra
 export const loadAll = Effect.fnUntraced(function*(
   candidates: ReadonlyArray<Candidate>,
   options: Options
-): Effect.fn.Return<Loaded, never, Services> {
+): Effect.fn.Return<LoadedPlugins, never, Services> {
   const outcomes = yield* Effect.forEach(candidates, (candidate) => {
-    const decision = Enablement.decide(candidate, options.lists)
+    const decision = Enablement.decideLoading(candidate, options.lists)
     return decision._tag === "Load"
       ? loadOne(candidate, options)
-      : Effect.succeed(outcome(candidate, decision.enabled, decision.reason))
+      : Effect.succeed(makeOutcome(candidate, decision.enabled, decision.reason))
   })
-  for (const { info } of outcomes) yield* Effect.logDebug(summary(info))
-  const all = <A>(part: (registered: Registration.Registered) => ReadonlyArray<A>): ReadonlyArray<A> =>
+  for (const { info } of outcomes) yield* Effect.logDebug(summarizePlugin(info))
+  const collectParts = <A>(part: (registered: Registration.RegisteredContribution) => ReadonlyArray<A>): ReadonlyArray<A> =>
     outcomes.flatMap(({ registered }) => part(registered))
   return {
     plugins: outcomes.map(({ info }) => info).toSorted((a, b) => a.key < b.key ? -1 : 1),
-    middleware: all(({ middleware }) => middleware),
-    providers: all(({ providers }) => providers),
-    memoryProviders: all(({ memoryProviders }) => memoryProviders),
-    contextEngines: all(({ contextEngines }) => contextEngines),
-    commands: Commands.last(all(({ commands }) => commands)),
-    cliCommands: Commands.last(all(({ cliCommands }) => cliCommands))
+    middleware: collectParts(({ middleware }) => middleware),
+    providers: collectParts(({ providers }) => providers),
+    memoryProviders: collectParts(({ memoryProviders }) => memoryProviders),
+    contextEngines: collectParts(({ contextEngines }) => contextEngines),
+    commands: Commands.dropDuplicates(collectParts(({ commands }) => commands)),
+    cliCommands: Commands.dropDuplicates(collectParts(({ cliCommands }) => cliCommands))
   }
 })

@@ -12,7 +12,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Json from "../domain/Json.ts"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import * as Yaml from "../config/Yaml.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 
@@ -58,7 +58,7 @@ export const contractVersion = 1
  * Says why a plugin cannot be used that states this version of the contract: a number, or a name with one (`hermes.middleware.v1`).
  * Undefined for the version that the program has, and for a plugin that states none.
  */
-export const contractProblem = (stated: unknown): string | undefined => {
+export const findContractProblem = (stated: unknown): string | undefined => {
   if (stated === undefined || stated === null || stated === "") return undefined
   const version = /^(?:hermes\.\w+\.)?v?(\d+)(?:\.\d+)*$/.exec(String(stated))?.[1]
   if (version === String(contractVersion)) return undefined
@@ -84,51 +84,51 @@ export const empty: Manifest = {
 type Mapping = Readonly<Record<string, unknown>>
 
 /** A text, also where YAML made a number of it (`version: 1.0`). */
-const textOf = (value: unknown): string =>
+const readText = (value: unknown): string =>
   typeof value === "string" ? value.trim() : typeof value === "number" || typeof value === "boolean" ? String(value) : ""
 
-const textsOf = (value: unknown): ReadonlyArray<string> =>
-  Array.isArray(value) ? value.map(textOf).filter((text) => text !== "") : []
+const readTexts = (value: unknown): ReadonlyArray<string> =>
+  Array.isArray(value) ? value.map(readText).filter((text) => text !== "") : []
 
-const variableOf = (value: unknown): ReadonlyArray<RequiredVariable> => {
-  const name = textOf(Json.isFields(value) ? value["name"] : value)
-  const description = Json.isFields(value) ? textOf(value["description"]) : ""
+const readVariable = (value: unknown): ReadonlyArray<RequiredVariable> => {
+  const name = readText(Json.isFields(value) ? value["name"] : value)
+  const description = Json.isFields(value) ? readText(value["description"]) : ""
   return name === "" ? [] : [{ name, description: description === "" ? undefined : description }]
 }
 
 const isKind = (value: string): value is Kind => kinds.some((kind) => kind === value)
 
-const unknownKind = (kind: string): string => {
-  const meant = nearest(kind, kinds)
+const describeUnknownKind = (kind: string): string => {
+  const meant = findNearest(kind, kinds)
   return `unknown kind "${kind}", expected one of ${kinds.join(", ")}${meant === undefined ? "" : `, did you mean ${meant}?`}; ` +
     "it counts as standalone"
 }
 
 /** A manifest, and what of it was not understood. */
-interface Decoded {
+interface DecodedManifest {
   readonly manifest: Manifest
   readonly warnings: ReadonlyArray<string>
 }
 
-const decode = (value: Mapping): Decoded => {
-  const kind = textOf(value["kind"]).toLowerCase()
+const decodeManifest = (value: Mapping): DecodedManifest => {
+  const kind = readText(value["kind"]).toLowerCase()
   const layout = value["manifest_version"]
   const manifestVersion = typeof layout === "number" ? layout : 1
   return {
     manifest: {
-      name: textOf(value["name"]) || undefined,
-      version: textOf(value["version"]),
-      description: textOf(value["description"]),
-      author: textOf(value["author"]),
+      name: readText(value["name"]) || undefined,
+      version: readText(value["version"]),
+      description: readText(value["description"]),
+      author: readText(value["author"]),
       kind: kind === "" ? undefined : isKind(kind) ? kind : "standalone",
-      requiresEnv: Array.isArray(value["requires_env"]) ? value["requires_env"].flatMap(variableOf) : [],
-      providesTools: textsOf(value["provides_tools"]),
-      providesHooks: textsOf(value["provides_hooks"] ?? value["hooks"]),
+      requiresEnv: Array.isArray(value["requires_env"]) ? value["requires_env"].flatMap(readVariable) : [],
+      providesTools: readTexts(value["provides_tools"]),
+      providesHooks: readTexts(value["provides_hooks"] ?? value["hooks"]),
       manifestVersion,
-      apiVersion: textOf(value["api_version"]) || undefined
+      apiVersion: readText(value["api_version"]) || undefined
     },
     warnings: [
-      ...(kind === "" || isKind(kind) ? [] : [unknownKind(kind)]),
+      ...(kind === "" || isKind(kind) ? [] : [describeUnknownKind(kind)]),
       ...(manifestVersion > latestVersion
         ? [`manifest_version ${manifestVersion} is newer than the supported ${latestVersion}; parts of it may be ignored`]
         : [])
@@ -137,11 +137,11 @@ const decode = (value: Mapping): Decoded => {
 }
 
 /** Reads the text of a manifest; `file` names it in errors. */
-export const read = (text: string, file: string): Effect.Effect<Decoded, ConfigError> =>
+export const readManifest = (text: string, file: string): Effect.Effect<DecodedManifest, ConfigError> =>
   Effect.flatMap(Yaml.read(text, file), (value) => {
     if (value === undefined || value === null) return Effect.succeed({ manifest: empty, warnings: [] })
     return Json.isFields(value)
-      ? Effect.succeed(decode(value))
+      ? Effect.succeed(decodeManifest(value))
       : Effect.fail(new ConfigError({ path: file, message: `${file}: expected a mapping of keys such as \`name: …\`` }))
   })
 
@@ -152,7 +152,7 @@ const markerChars = 8192
  * Infers the kind of a plugin that does not say it, by what it calls: a provider of memory or of models is loaded by
  * those that use it, not as a plugin.
  */
-export const kindOf = (module: string): Kind => {
+export const guessKind = (module: string): Kind => {
   const head = module.slice(0, markerChars)
   if (/register_?memory_?provider|MemoryProvider/i.test(head)) return "exclusive"
   return /register_model_provider|registerModelProvider|ProviderProfile/.test(head) ? "model-provider" : "standalone"

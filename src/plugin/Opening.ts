@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * A module has a plugin as its default export (`Plugin.make`, `Plugin.value`), or a function `register(ctx)`, exported by
+ * A module has a plugin as its default export (`Plugin.make`, `Plugin.fromValue`), or a function `register(ctx)`, exported by
  * that name or as the default. It may export `apiVersion` (or `api_version`), the version of the plugin contract that it is written
  * for; a typed plugin has that of the package that made it. What it imports as `effect` and `hermes-effect` is this program's own copy.
  *
@@ -20,81 +20,81 @@ import type { Candidate } from "./Candidate.ts"
 import * as Directories from "./Directories.ts"
 import { importModule, share } from "../platform/PluginModules.ts"
 import * as Manifest from "./Manifest.ts"
-import { contractOf, isPlugin, type Plugin, untyped } from "./Plugin.ts"
+import { readContractVersion, isPlugin, type Plugin, makeUntyped } from "./Plugin.ts"
 import { PluginError } from "./PluginError.ts"
 import type * as RegisterContext from "./RegisterContext.ts"
 
 type Register = (context: RegisterContext.RegisterContext) => unknown
 
-const memberOf = (value: unknown, key: string): unknown => Predicate.isObjectOrArray(value) ? Reflect.get(value, key) : undefined
+const readMember = (value: unknown, key: string): unknown => Predicate.isObjectOrArray(value) ? Reflect.get(value, key) : undefined
 
 /** Exports of a module, the likeliest place first: modules that were CommonJS have all of it below their default. */
-const offeredBy = (module: unknown): ReadonlyArray<unknown> => {
-  const main = memberOf(module, "default")
-  return [main, memberOf(main, "default"), memberOf(module, "register"), memberOf(main, "register")]
+const listOfferedExports = (module: unknown): ReadonlyArray<unknown> => {
+  const main = readMember(module, "default")
+  return [main, readMember(main, "default"), readMember(module, "register"), readMember(main, "register")]
 }
 
 /** Version of the contract that a module says itself. */
-const statedBy = (module: unknown): unknown =>
-  [module, memberOf(module, "default")].flatMap((place) => ["apiVersion", "api_version"].map((key) => memberOf(place, key)))
+const readStatedVersion = (module: unknown): unknown =>
+  [module, readMember(module, "default")].flatMap((place) => ["apiVersion", "api_version"].map((key) => readMember(place, key)))
     .find((stated) => stated !== undefined)
 
 /** A function of any other form throws when it is called, which is the plugin's own trouble. */
 const isRegister = (value: unknown): value is Register => Predicate.isFunction(value)
 
-const unload = (key: string, run: () => unknown) =>
+const runUnloadHandler = (key: string, run: () => unknown) =>
   Effect.catch(PlainReturn.call(run), ({ error }) => Effect.logWarning(`plugin ${key}: onUnload failed: ${String(error)}`))
 
 /** Contributions of `register(ctx)`, as the build of a plugin. */
-const registering = Effect.fnUntraced(function*(candidate: Candidate, register: Register, host: RegisterContext.Host) {
+const collectContributions = Effect.fnUntraced(function*(candidate: Candidate, register: Register, host: RegisterContext.Host) {
   const { make } = yield* Effect.promise(() => import("./RegisterContext.ts"))
   const collector = make(candidate, host)
   yield* PlainReturn.call(() => register(collector.context)).pipe(
     Effect.mapError(({ error }) => error),
     Effect.ensuring(Effect.sync(collector.finish))
   )
-  for (const run of collector.unload) yield* Effect.addFinalizer(() => unload(candidate.key, run))
+  for (const run of collector.unload) yield* Effect.addFinalizer(() => runUnloadHandler(candidate.key, run))
   return collector.finish()
 })
 
-const failure = ({ key }: Candidate, message: string, cause?: unknown): PluginError =>
+const makeFailure = ({ key }: Candidate, message: string, cause?: unknown): PluginError =>
   new PluginError({ plugin: key, message, cause })
 
-const pluginOf = (candidate: Candidate, module: unknown, host: RegisterContext.Host): Effect.Effect<Plugin<unknown>, PluginError> => {
-  const offered = offeredBy(module)
+const selectPlugin = (candidate: Candidate, module: unknown, host: RegisterContext.Host): Effect.Effect<Plugin<unknown>, PluginError> => {
+  const offered = listOfferedExports(module)
   const plugin = offered.find(isPlugin)
-  const problem = Manifest.contractProblem(statedBy(module)) ?? (plugin && Manifest.contractProblem(contractOf(plugin)))
-  if (problem !== undefined) return Effect.fail(failure(candidate, problem))
+  const problem = Manifest.findContractProblem(readStatedVersion(module)) ?? (plugin && Manifest.findContractProblem(readContractVersion(plugin)))
+  if (problem !== undefined) return Effect.fail(makeFailure(candidate, problem))
   if (plugin !== undefined) return Effect.succeed(plugin)
   const register = offered.find(isRegister)
   return register === undefined
-    ? Effect.fail(failure(candidate, "its module has no register() function, and no plugin (Plugin.make, Plugin.value) as its default export"))
-    : Effect.succeed(untyped({ name: candidate.name }, registering(candidate, register, host)))
+    ? Effect.fail(makeFailure(candidate, "its module has no register() function, and no plugin (Plugin.make, Plugin.value) as its default export"))
+    : Effect.succeed(makeUntyped({ name: candidate.name }, collectContributions(candidate, register, host)))
 }
 
-const messageOf = (error: unknown): string => error instanceof Error ? error.message || error.name : String(error)
+const formatMessage = (error: unknown): string => error instanceof Error ? error.message || error.name : String(error)
 
 /** The plugin of a candidate. `generation` counts how often plugins were loaded, see `importModule`. */
-export const open = Effect.fnUntraced(function*(
+export const openPlugin = Effect.fnUntraced(function*(
   candidate: Candidate,
   host: RegisterContext.Host,
   generation: number
 ): Effect.fn.Return<Plugin<unknown>, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const { manifest, origin } = candidate
-  const problem = Manifest.contractProblem(manifest.apiVersion)
-  if (problem !== undefined) return yield* failure(candidate, problem)
-  const broken = (error: unknown): PluginError => failure(candidate, `its module cannot be loaded: ${messageOf(error)}`, error)
-  if (origin._tag === "Value") return yield* Effect.mapError(origin.load, broken)
+  const problem = Manifest.findContractProblem(manifest.apiVersion)
+  if (problem !== undefined) return yield* makeFailure(candidate, problem)
+  const toLoadError = (error: unknown): PluginError => makeFailure(candidate, `its module cannot be loaded: ${formatMessage(error)}`, error)
+  if (origin._tag === "Value") return yield* Effect.mapError(origin.load, toLoadError)
   const { directory, module } = origin
   if (module === undefined) {
-    return yield* failure(candidate, `it has no module: ${directory} has none of ${Directories.modules.join(", ")}`)
+    return yield* makeFailure(candidate, `it has no module: ${directory} has none of ${Directories.modules.join(", ")}`)
   }
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   // The system's own names: Node knows a module by where it really lies.
-  const [root, path] = yield* Effect.mapError(Effect.all([fs.realPath(directory), fs.realPath(module)]), broken)
+  const [root, path] = yield* Effect.mapError(Effect.all([fs.realPath(directory), fs.realPath(module)]), toLoadError)
   yield* share(root)
   yield* share(paths.dirname(path))
-  const exported = yield* Effect.mapError(importModule(path, generation), broken)
-  return yield* pluginOf(candidate, exported, host)
+  const exported = yield* Effect.mapError(importModule(path, generation), toLoadError)
+  return yield* selectPlugin(candidate, exported, host)
 })

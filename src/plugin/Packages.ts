@@ -23,16 +23,16 @@ import * as Manifest from "./Manifest.ts"
 const isName = (name: string): boolean => /^(?:@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*$/.test(name)
 
 /** A directory and those that it is in, from the inside out. */
-const upwards = (paths: Path.Path, from: string): ReadonlyArray<string> => {
+const listAncestors = (paths: Path.Path, from: string): ReadonlyArray<string> => {
   const parent = paths.dirname(from)
-  return parent === from ? [from] : [from, ...upwards(paths, parent)]
+  return parent === from ? [from] : [from, ...listAncestors(paths, parent)]
 }
 
-const locate = Effect.fnUntraced(function*(name: string, bases: ReadonlyArray<string>) {
+const locatePackage = Effect.fnUntraced(function*(name: string, bases: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   for (const base of bases) {
-    for (const above of upwards(paths, base)) {
+    for (const above of listAncestors(paths, base)) {
       const directory = paths.join(above, "node_modules", name)
       if (yield* fs.exists(paths.join(directory, "package.json"))) return directory
     }
@@ -42,7 +42,7 @@ const locate = Effect.fnUntraced(function*(name: string, bases: ReadonlyArray<st
 
 type Mapping = Readonly<Record<string, unknown>>
 
-const textIn = (json: Mapping, key: string): string => {
+const readTextField = (json: Mapping, key: string): string => {
   const value = json[key]
   return typeof value === "string" ? value : ""
 }
@@ -50,36 +50,36 @@ const textIn = (json: Mapping, key: string): string => {
 const conditions: ReadonlySet<string> = new Set(["node", "import", "module-sync", "default"])
 
 /** The target of an export under the conditions of an `import` in Node: the first that fits, as Node takes it. */
-const target = (value: unknown): string | undefined => {
+const resolveExportTarget = (value: unknown): string | undefined => {
   if (typeof value === "string") return value
   if (!Predicate.isObject(value)) return undefined
   for (const [condition, inside] of Object.entries(value)) {
-    const found = conditions.has(condition) ? target(inside) : undefined
+    const found = conditions.has(condition) ? resolveExportTarget(inside) : undefined
     if (found !== undefined) return found
   }
   return undefined
 }
 
 /** The module that importing the package by its name gives. */
-const entryOf = (json: Mapping): string | undefined => {
+const findEntryPoint = (json: Mapping): string | undefined => {
   const { exports } = json
-  if (exports === undefined || exports === null) return textIn(json, "main") || "index.js"
-  return target(Predicate.isObject(exports) && Object.hasOwn(exports, ".") ? exports["."] : exports)
+  if (exports === undefined || exports === null) return readTextField(json, "main") || "index.js"
+  return resolveExportTarget(Predicate.isObject(exports) && Object.hasOwn(exports, ".") ? exports["."] : exports)
 }
 
-const candidateOf = Effect.fnUntraced(function*(name: string, directory: string) {
+const buildCandidate = Effect.fnUntraced(function*(name: string, directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const own = Option.getOrUndefined(yield* Directories.read(directory, "package", undefined))
+  const own = Option.getOrUndefined(yield* Directories.readPluginDirectory(directory, "package", undefined))
   const parsed = Option.getOrUndefined(Json.parse(yield* fs.readFileString(paths.join(directory, "package.json"))))
   const json: Mapping = Predicate.isObject(parsed) ? parsed : {}
   const manifest: Manifest.Manifest = own?.candidate.manifest ?? {
     ...Manifest.empty,
-    version: textIn(json, "version"),
-    description: textIn(json, "description"),
-    author: textIn(json, "author")
+    version: readTextField(json, "version"),
+    description: readTextField(json, "description"),
+    author: readTextField(json, "author")
   }
-  const entry = entryOf(json)
+  const entry = findEntryPoint(json)
   const module = entry === undefined ? undefined : paths.resolve(directory, entry)
   const candidate: Candidate = {
     key: name,
@@ -94,23 +94,23 @@ const candidateOf = Effect.fnUntraced(function*(name: string, directory: string)
 })
 
 /** The packages of these names, looked for from each of some directories in turn. */
-export const find = Effect.fnUntraced(function*(
+export const findPackages = Effect.fnUntraced(function*(
   names: ReadonlyArray<string>,
   bases: ReadonlyArray<string>
-): Effect.fn.Return<Directories.Found, never, FileSystem.FileSystem | Path.Path> {
-  const missing = (name: string, why: string): Directories.Found => ({
+): Effect.fn.Return<Directories.DiscoveredPlugins, never, FileSystem.FileSystem | Path.Path> {
+  const reportMissing = (name: string, why: string): Directories.DiscoveredPlugins => ({
     candidates: [],
     warnings: [`plugins.packages: ${name} ${why}`]
   })
   const found = yield* Effect.forEach(names, (name) => {
-    if (!isName(name)) return Effect.succeed(missing(JSON.stringify(name), "is no name of an npm package"))
+    if (!isName(name)) return Effect.succeed(reportMissing(JSON.stringify(name), "is no name of an npm package"))
     return Effect.flatMap(
-      locate(name, bases),
+      locatePackage(name, bases),
       (directory) =>
         directory === undefined
-          ? Effect.succeed(missing(name, `is not installed: \`npm install --prefix ${bases[0] ?? "."} ${name}\``))
-          : candidateOf(name, directory)
-    ).pipe(Effect.catch((error) => Effect.succeed(missing(name, `is left out: ${error.message}`))))
+          ? Effect.succeed(reportMissing(name, `is not installed: \`npm install --prefix ${bases[0] ?? "."} ${name}\``))
+          : buildCandidate(name, directory)
+    ).pipe(Effect.catch((error) => Effect.succeed(reportMissing(name, `is left out: ${error.message}`))))
   })
   return {
     candidates: found.flatMap(({ candidates }) => candidates),

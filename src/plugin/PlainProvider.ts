@@ -15,7 +15,7 @@ import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
-import { info, type Route } from "../domain/Route.ts"
+import { toInfo, type Route } from "../domain/Route.ts"
 import * as Faults from "../middleware/Faults.ts"
 import * as Frozen from "../middleware/Frozen.ts"
 import * as PlainReturn from "../middleware/PlainReturn.ts"
@@ -40,10 +40,10 @@ export interface PlainSource {
   readonly open: (route: Route) => unknown
 }
 
-const failed = (name: string, method: string, error: unknown): AiError.AiError =>
+const toProviderError = (name: string, method: string, error: unknown): AiError.AiError =>
   AiError.isAiError(error)
     ? error
-    : AiError.make({ module: name, method, reason: new AiError.UnknownError({ description: Faults.describe(error) }) })
+    : AiError.make({ module: name, method, reason: new AiError.UnknownError({ description: Faults.describeError(error) }) })
 
 const isResponse = (value: unknown): value is ModelResponse => Predicate.isObject(value) && Array.isArray(value["parts"]) && Predicate.isObject(value["usage"])
 
@@ -55,23 +55,23 @@ const isTyped = (value: unknown): value is Service =>
 const isPlain = (value: unknown): value is PlainProvider => Predicate.isObject(value) && Predicate.isFunction(value["execute"])
 
 /** A plain provider on top of the runtime's provider of the same protocol. */
-const adapt = (name: string, plain: PlainProvider, route: Route, base: Service): Service => {
-  const called = (method: string, run: () => unknown): Effect.Effect<unknown, AiError.AiError> =>
+const adaptProvider = (name: string, plain: PlainProvider, route: Route, base: Service): Service => {
+  const callPlainMethod = (method: string, run: () => unknown): Effect.Effect<unknown, AiError.AiError> =>
     // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
-    Effect.mapError(PlainReturn.call(run), ({ error }) => failed(name, method, error)) as Effect.Effect<unknown, AiError.AiError>
+    Effect.mapError(PlainReturn.call(run), ({ error }) => toProviderError(name, method, error)) as Effect.Effect<unknown, AiError.AiError>
   const decode: Service["decode"] = (raw) =>
-    plain.decode === undefined ? base.decode(raw) : Effect.flatMap(called("decode", () => plain.decode?.(raw)), (value) =>
-      isResponse(value) ? Effect.succeed(value) : Effect.fail(failed(name, "decode", "it gave no answer with parts and usage")))
+    plain.decode === undefined ? base.decode(raw) : Effect.flatMap(callPlainMethod("decode", () => plain.decode?.(raw)), (value) =>
+      isResponse(value) ? Effect.succeed(value) : Effect.fail(toProviderError(name, "decode", "it gave no answer with parts and usage")))
   return {
-    info: info(route),
+    info: toInfo(route),
     apiMode: route.apiMode,
     prepare: (call) =>
-      plain.prepare === undefined ? base.prepare(call) : Effect.flatMap(called("prepare", () => plain.prepare?.(call)), (request) =>
-        Predicate.isObject(request) ? Effect.succeed(request as ModelRequest) : Effect.fail(failed(name, "prepare", "it gave no request"))),
+      plain.prepare === undefined ? base.prepare(call) : Effect.flatMap(callPlainMethod("prepare", () => plain.prepare?.(call)), (request) =>
+        Predicate.isObject(request) ? Effect.succeed(request as ModelRequest) : Effect.fail(toProviderError(name, "prepare", "it gave no request"))),
     execute: (request, options) =>
       Effect.suspend(() => {
         const abort = new AbortController()
-        return called("execute", () => plain.execute(Frozen.copy(request), { ...options, signal: abort.signal })).pipe(
+        return callPlainMethod("execute", () => plain.execute(Frozen.copy(request), { ...options, signal: abort.signal })).pipe(
           Effect.flatMap((answer) => isResponse(answer) ? Effect.succeed(answer) : decode(answer)),
           Effect.onInterrupt(() => Effect.sync(() => abort.abort()))
         )
@@ -81,13 +81,13 @@ const adapt = (name: string, plain: PlainProvider, route: Route, base: Service):
 }
 
 /** A source of typed providers made of one of plain ones; a typed provider that it opens is taken as it is. */
-export const source = ({ aliases, name, open }: PlainSource): ProviderSource<unknown> => ({
+export const makeSource = ({ aliases, name, open }: PlainSource): ProviderSource<unknown> => ({
   name,
   aliases,
   open: (route) =>
     Effect.gen(function*() {
       const opened = yield* PlainReturn.call(() => open(route)).pipe(
-        Effect.mapError(({ error }) => AiError.isAiError(error) || error instanceof ConfigError ? error : failed(name, "open", error))
+        Effect.mapError(({ error }) => AiError.isAiError(error) || error instanceof ConfigError ? error : toProviderError(name, "open", error))
       )
       if (isTyped(opened)) return opened
       if (!isPlain(opened)) {
@@ -95,6 +95,6 @@ export const source = ({ aliases, name, open }: PlainSource): ProviderSource<unk
       }
       // The base prepares and reads; what sends is the plugin, which may need no address.
       const base = yield* OpenRoute.open({ ...route, baseUrl: route.baseUrl ?? "http://provider.invalid" })
-      return adapt(name, opened, route, base)
+      return adaptProvider(name, opened, route, base)
     })
 })

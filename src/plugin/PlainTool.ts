@@ -58,20 +58,20 @@ export interface PlainTool {
 
 const noParameters = { type: "object", properties: {}, additionalProperties: false } as const
 
-const textOf = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+const readTextField = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
-const flagOf = (value: unknown): boolean | undefined => typeof value === "boolean" ? value : undefined
+const readFlag = (value: unknown): boolean | undefined => typeof value === "boolean" ? value : undefined
 
-const timeoutOf = (tool: string, value: unknown): number | undefined => {
+const readTimeout = (tool: string, value: unknown): number | undefined => {
   if (value === undefined || (typeof value === "number" && value > 0)) return value
   throw new TypeError(`registerTool: timeout of the tool "${tool}" is a number of seconds above 0`)
 }
 
 /** Reads what a plugin gave; throws what is wrong with it. `schema` may be the contract's function schema. */
-export const read = (given: unknown): PlainTool => {
+export const readPlainTool = (given: unknown): PlainTool => {
   if (!Json.isFields(given)) throw new TypeError("registerTool takes one object: { name, description, parameters, handler }")
   const schema = Json.isFields(given["schema"]) ? given["schema"] : {}
-  const name = textOf(given["name"]) ?? textOf(schema["name"])
+  const name = readTextField(given["name"]) ?? readTextField(schema["name"])
   if (name === undefined) throw new TypeError("registerTool: the tool has no name")
   const { handler } = given
   if (!Predicate.isFunction(handler)) throw new TypeError(`registerTool: the tool "${name}" has no handler function`)
@@ -86,25 +86,25 @@ export const read = (given: unknown): PlainTool => {
   }
   return {
     name,
-    toolset: textOf(given["toolset"]),
-    description: textOf(given["description"]) ?? textOf(schema["description"]),
+    toolset: readTextField(given["toolset"]),
+    description: readTextField(given["description"]) ?? readTextField(schema["description"]),
     parameters,
     // A plain function may return anything; it is looked at when it does.
     handler: handler as PlainTool["handler"],
-    readonly: flagOf(given["readonly"]),
-    destructive: flagOf(given["destructive"]),
-    idempotent: flagOf(given["idempotent"]),
-    timeout: timeoutOf(name, given["timeout"]),
+    readonly: readFlag(given["readonly"]),
+    destructive: readFlag(given["destructive"]),
+    idempotent: readFlag(given["idempotent"]),
+    timeout: readTimeout(name, given["timeout"]),
     pathArguments: Array.isArray(pathArguments) ? pathArguments.filter(Predicate.isString) : undefined,
     // Its return value is checked when it returns.
     available: available as PlainTool["available"]
   }
 }
 
-const failed = (tool: string, phase: ToolFailed["phase"], error: unknown): ToolFailed =>
-  new ToolFailed({ tool, phase, message: Faults.describe(error), cause: error })
+const makeToolFailure = (tool: string, phase: ToolFailed["phase"], error: unknown): ToolFailed =>
+  new ToolFailed({ tool, phase, message: Faults.describeError(error), cause: error })
 
-const runWith = ({ handler, name }: PlainTool): BoundTool["run"] => (params, callId) =>
+const makeRun = ({ handler, name }: PlainTool): BoundTool["run"] => (params, callId) =>
   Effect.flatMap(ToolContext, ({ cwd, sessionId, taskId, turnId }) => {
     const abort = new AbortController()
     const call: Call = Object.freeze({
@@ -119,17 +119,17 @@ const runWith = ({ handler, name }: PlainTool): BoundTool["run"] => (params, cal
     // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
     const returned = PlainReturn.call(() => handler(args, call)) as Effect.Effect<unknown, PlainReturn.Thrown>
     return returned.pipe(
-      Effect.mapError(({ error }) => failed(name, "handler", error)),
+      Effect.mapError(({ error }) => makeToolFailure(name, "handler", error)),
       Effect.flatMap((output): Effect.Effect<ToolOutput, ToolFailed> =>
         output === undefined
-          ? Effect.fail(failed(name, "result", new Error("the tool returned nothing")))
+          ? Effect.fail(makeToolFailure(name, "result", new Error("the tool returned nothing")))
           : Effect.succeed({ output, isFailure: false })
       ),
       Effect.onInterrupt(() => Effect.sync(() => abort.abort()))
     )
   })
 
-const availableWith = ({ available }: PlainTool): Effect.Effect<boolean, unknown> | undefined =>
+const makeAvailabilityCheck = ({ available }: PlainTool): Effect.Effect<boolean, unknown> | undefined =>
   available === undefined ? undefined : Effect.map(
     // As with the handler, nothing says what a returned Effect asks for.
     PlainReturn.call(() => available()) as Effect.Effect<unknown, PlainReturn.Thrown>,
@@ -139,43 +139,43 @@ const availableWith = ({ available }: PlainTool): Effect.Effect<boolean, unknown
 const maxDepth = 32
 
 /** A JSON value with every string changed; the names of members stay. */
-const withStrings = (value: unknown, change: (text: string) => string, depth = 0): unknown => {
+const mapStrings = (value: unknown, change: (text: string) => string, depth = 0): unknown => {
   if (typeof value === "string") return change(value)
   if (typeof value !== "object" || value === null || depth >= maxDepth) return value
-  if (Array.isArray(value)) return value.map((item: unknown) => withStrings(item, change, depth + 1))
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withStrings(item, change, depth + 1)]))
+  if (Array.isArray(value)) return value.map((item: unknown) => mapStrings(item, change, depth + 1))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapStrings(item, change, depth + 1)]))
 }
 
 /** Text about a tool as a model gets it, without keys. */
-const definitionOf = ({ description, name, parameters }: BoundTool["definition"], secrets: Registry): BoundTool["definition"] => ({
+const redactDefinition = ({ description, name, parameters }: BoundTool["definition"], secrets: Registry): BoundTool["definition"] => ({
   name,
   description: redactKeys(description, secrets),
   // Strings became strings.
-  parameters: withStrings(parameters, (text) => redactKeys(text, secrets)) as BoundTool["definition"]["parameters"]
+  parameters: mapStrings(parameters, (text) => redactKeys(text, secrets)) as BoundTool["definition"]["parameters"]
 })
 
 /** The toolset of one plain tool. */
-export const toolset = (plain: PlainTool, plugin: string): Toolset<never, unknown> => {
+export const makeToolset = (plain: PlainTool, plugin: string): Toolset<never, unknown> => {
   const { description = "", idempotent, name, parameters = noParameters, pathArguments = [], readonly } = plain
   const tool = Tool.dynamic(name, { description, parameters: { ...parameters } })
   const bound: BoundTool = {
     toolset: plain.toolset ?? plugin,
     tool,
     definition: { name, description, parameters },
-    facts: { ...Annotations.facts(tool), readonly, destructive: plain.destructive, idempotent, pathArguments,
-      ...(plain.timeout === undefined ? {} : { timeout: Duration.seconds(plain.timeout) }), available: availableWith(plain) },
-    run: runWith(plain)
+    facts: { ...Annotations.readFacts(tool), readonly, destructive: plain.destructive, idempotent, pathArguments,
+      ...(plain.timeout === undefined ? {} : { timeout: Duration.seconds(plain.timeout) }), available: makeAvailabilityCheck(plain) },
+    run: makeRun(plain)
   }
   return fromBound(
     bound.toolset,
     [tool],
     Effect.contextWith((context: Context.Context<unknown>) => {
-      const run: BoundTool["run"] = (params, callId) =>
+      const runWithContext: BoundTool["run"] = (params, callId) =>
         Effect.updateContext(bound.run(params, callId), (input: Context.Context<ToolContext>) => Context.merge(context, input))
       const check = bound.facts.available
       const available = check && Effect.updateContext(check, (input: Context.Context<never>) => Context.merge(context, input))
-      const definition = definitionOf(bound.definition, Context.get(context, Secrets))
-      return Effect.succeed([{ ...bound, definition, run, facts: { ...bound.facts, available } }])
+      const definition = redactDefinition(bound.definition, Context.get(context, Secrets))
+      return Effect.succeed([{ ...bound, definition, run: runWithContext, facts: { ...bound.facts, available } }])
     })
   )
 }

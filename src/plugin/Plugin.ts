@@ -19,7 +19,7 @@
  * import * as Effect from "effect/Effect"
  * import { Hooks, Plugin } from "hermes-effect"
  *
- * export const audit = Plugin.value({
+ * export const audit = Plugin.fromValue({
  *   name: "audit",
  *   hooks: [Hooks.on("post_tool_call", (event) => Effect.logInfo(`${event.tool_name}: ${event.status}`))]
  * })
@@ -136,7 +136,7 @@ export const make = <const C extends Contribution<unknown>, E = never, R = never
 }
 
 /** A plugin that is there already, without an Effect to build it. */
-export const value = <const C extends Contribution<unknown> & Partial<Details>>(
+export const fromValue = <const C extends Contribution<unknown> & Partial<Details>>(
   options: Details & C & AddsNoFailure<C>
 ): Plugin<Exclude<NeedsOf<C>, Scope.Scope>> => {
   const { description, name, version, ...contribution } = options
@@ -151,7 +151,7 @@ export const value = <const C extends Contribution<unknown> & Partial<Details>>(
 }
 
 /** A plugin whose contribution nobody has typed: what `register(ctx)` of a module collects. */
-export const untyped = (details: Details, build: Plugin<unknown>["build"]): Plugin<unknown> => ({
+export const makeUntyped = (details: Details, build: Plugin<unknown>["build"]): Plugin<unknown> => ({
   [TypeId]: contractVersion,
   ...details,
   build
@@ -162,4 +162,4 @@ export const isPlugin = (value: unknown): value is Plugin<unknown> =>
   Predicate.isObject(value) && Object.hasOwn(value, TypeId) && Effect.isEffect(value["build"])
 
 /** Version of the plugin contract that a plugin was made for. */
-export const contractOf = (plugin: Plugin<unknown>): unknown => plugin[TypeId]
+export const readContractVersion = (plugin: Plugin<unknown>): unknown => plugin[TypeId]

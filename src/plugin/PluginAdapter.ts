@@ -18,7 +18,7 @@ import { AgentError, ExecutionBlocked, TranslatedFailure } from "../domain/Agent
 import * as Json from "../domain/Json.ts"
 import type { Next, Wrapper } from "../middleware/MiddlewareBoundary.ts"
 import type { Kind } from "../middleware/Kind.ts"
-import type { Bound, Entry } from "../middleware/Lifecycle.ts"
+import type { BoundMethods, Entry } from "../middleware/Lifecycle.ts"
 import * as Middleware from "../middleware/Middleware.ts"
 import type { Answer, Rewriter } from "../middleware/Pipeline.ts"
 import type { BoundTool, Toolset } from "../tool/Toolset.ts"
@@ -29,49 +29,49 @@ const isAgentError = Schema.is(AgentError)
  * Code of a plugin with the services that were there when it was loaded; what a call brings wins. Nothing says what code from
  * disk asks for: what is missing then is a failure of that code.
  */
-export const bring = (context: Context.Context<never>) => <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
+export const provideContext = (context: Context.Context<never>) => <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
   // Whoever loads a plugin in an application has what the plugin's type asks for.
   Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) => Context.merge(context, input))
 
 /** Takes the message of a failure, or its JSON where it has none. */
-const reasonOf = (thrown: unknown): string =>
+const describeReason = (thrown: unknown): string =>
   Predicate.isObject(thrown) && typeof thrown["message"] === "string" && thrown["message"] !== ""
     ? thrown["message"]
     : Json.toText(thrown)
 
 /** A failure that is nobody's, in words that every run knows. */
-const known = (kind: Kind, name: string, thrown: unknown, below: ReadonlyArray<unknown>): AgentError =>
+const toKnownError = (kind: Kind, name: string, thrown: unknown, below: ReadonlyArray<unknown>): AgentError =>
   below.length === 0
-    ? new ExecutionBlocked({ reason: reasonOf(thrown), metadata: { checked_by: name } })
+    ? new ExecutionBlocked({ reason: describeReason(thrown), metadata: { checked_by: name } })
     : new TranslatedFailure({ kind, middleware: name, thrown, downstream: below.at(-1) })
 
-const wrapper = <Req, Options, A, Info>(
+const adaptWrapper = <Req, Options, A, Info>(
   given: Wrapper<Req, Options, A, Info>,
   context: Context.Context<never>,
   name: string
 ): Wrapper<Req, Options, A, Info> => ({
   ...given,
   name,
-  wrap: (next, info) => (request) => bring(context)(Effect.suspend(() => given.wrap(next, info)(request)))
+  wrap: (next, info) => (request) => provideContext(context)(Effect.suspend(() => given.wrap(next, info)(request)))
 })
 
 /** A wrapper whose failures reach whoever runs the agent; those of a tool's wrapper are results for the model. */
-const modelWrapper = <Req, Options, A, Info>(
+const adaptModelWrapper = <Req, Options, A, Info>(
   given: Wrapper<Req, Options, A, Info>,
   context: Context.Context<never>,
   name: string
 ): Wrapper<Req, Options, A, Info> => {
-  const inner = wrapper(given, context, name)
+  const inner = adaptWrapper(given, context, name)
   return {
     ...inner,
     wrap: (next, info) => (request) => {
       const below: Array<unknown> = []
-      const watched: Next<Req, Options, A, unknown, unknown> = (request, options) =>
+      const recordFailuresBelow: Next<Req, Options, A, unknown, unknown> = (request, options) =>
         Effect.tapError(next(request, options), (error) => Effect.sync(() => below.push(error)))
       return Effect.catchIf(
-        inner.wrap(watched, info)(request),
+        inner.wrap(recordFailuresBelow, info)(request),
         (error) => !below.includes(error) && !isAgentError(error),
-        (error) => Effect.fail(known(given.kind, name, error, below))
+        (error) => Effect.fail(toKnownError(given.kind, name, error, below))
       )
     }
   }
@@ -81,19 +81,19 @@ interface ContainedRewriter<Payload, Info> extends Middleware.Registration {
   readonly rewrite: (payload: Payload, info: Info) => Effect.Effect<Answer<Payload>, unknown>
 }
 
-const rewriter = <Payload, Info>(
+const adaptRewriter = <Payload, Info>(
   given: Rewriter<Payload, Info>,
   context: Context.Context<never>,
   name: string
 ): ContainedRewriter<Payload, Info> => ({
   name,
   onFailure: given.onFailure,
-  rewrite: (payload, info) => bring(context)(Effect.suspend(() => given.rewrite(payload, info)))
+  rewrite: (payload, info) => provideContext(context)(Effect.suspend(() => given.rewrite(payload, info)))
 })
 
 /** Lifecycle middleware: each method as the wrapper or rewriter of its place is. */
-const lifecycle = (given: Entry, context: Context.Context<never>, name: string): Entry => {
-  const around = (kind: "wrap_model_call" | "wrap_tool_call", method: Bound[keyof Bound]): Wrapper<unknown, unknown, unknown, unknown> => ({
+const adaptLifecycle = (given: Entry, context: Context.Context<never>, name: string): Entry => {
+  const makeMethodWrapper = (kind: "wrap_model_call" | "wrap_tool_call", method: BoundMethods[keyof BoundMethods]): Wrapper<unknown, unknown, unknown, unknown> => ({
     kind,
     name,
     onFailure: given.onFailure,
@@ -101,56 +101,56 @@ const lifecycle = (given: Entry, context: Context.Context<never>, name: string):
     // The method is a wrapper: its types were checked where the plugin was made.
     wrap: method as Wrapper<unknown, unknown, unknown, unknown>["wrap"]
   })
-  const brought = (result: unknown): unknown => Effect.isEffect(result) ? bring(context)(result) : result
-  const adapted = (methods: Bound): Bound => Object.fromEntries(Object.entries(methods).map(([key, method]) => [
+  const provideIfEffect = (result: unknown): unknown => Effect.isEffect(result) ? provideContext(context)(result) : result
+  const adaptMethods = (methods: BoundMethods): BoundMethods => Object.fromEntries(Object.entries(methods).map(([key, method]) => [
     key,
     key === "wrapModelCall"
-      ? modelWrapper(around("wrap_model_call", method), context, name).wrap
+      ? adaptModelWrapper(makeMethodWrapper("wrap_model_call", method), context, name).wrap
       : key === "wrapToolCall"
-      ? wrapper(around("wrap_tool_call", method), context, name).wrap
-      : (...args: ReadonlyArray<unknown>) => brought(method(...args))
+      ? adaptWrapper(makeMethodWrapper("wrap_tool_call", method), context, name).wrap
+      : (...args: ReadonlyArray<unknown>) => provideIfEffect(method(...args))
   ]))
   return {
     ...given,
     name,
-    shared: given.shared === undefined ? undefined : adapted(given.shared),
-    make: (run) => Effect.map(bring(context)(given.make(run)), adapted)
+    shared: given.shared === undefined ? undefined : adaptMethods(given.shared),
+    make: (run) => Effect.map(provideContext(context)(given.make(run)), adaptMethods)
   }
 }
 
 /** An entry of a plugin as the stack may run it. `name` is said in warnings, errors and traces. */
-export const middleware = (
+export const adaptMiddleware = (
   entry: Middleware.Any,
   context: Context.Context<never>,
   name: string
 ): Middleware.Contained => {
   switch (entry.kind) {
     case "llm_request":
-      return Middleware.llmRequest(rewriter(entry.run, context, name))
+      return Middleware.llmRequest(adaptRewriter(entry.run, context, name))
     case "tool_request":
-      return Middleware.toolRequest(rewriter(entry.run, context, name))
+      return Middleware.toolRequest(adaptRewriter(entry.run, context, name))
     case "llm_execution":
       if (entry.run.services !== undefined) return Middleware.llmServices({ name, services: entry.run.services })
-      return Middleware.llmExecutionUndeclared(modelWrapper(entry.run, context, name))
+      return Middleware.llmExecutionUndeclared(adaptModelWrapper(entry.run, context, name))
     case "tool_execution":
       if (entry.run.services !== undefined) return Middleware.toolServices({ name, services: entry.run.services })
-      return Middleware.toolExecutionUndeclared(wrapper(entry.run, context, name))
+      return Middleware.toolExecutionUndeclared(adaptWrapper(entry.run, context, name))
     case "wrap_model_call":
-      return Middleware.wrapModelCallUndeclared(modelWrapper(entry.run, context, name))
+      return Middleware.wrapModelCallUndeclared(adaptModelWrapper(entry.run, context, name))
     case "wrap_tool_call":
-      return Middleware.wrapToolCallUndeclared(wrapper(entry.run, context, name))
+      return Middleware.wrapToolCallUndeclared(adaptWrapper(entry.run, context, name))
     case "lifecycle":
-      return Middleware.lifecycleUndeclared(lifecycle(entry.run, context, name))
+      return Middleware.lifecycleUndeclared(adaptLifecycle(entry.run, context, name))
   }
 }
 
-const cautious = (tool: BoundTool): BoundTool => ({
+const requireApproval = (tool: BoundTool): BoundTool => ({
   ...tool,
   facts: { ...tool.facts, ownApproval: false, destructive: tool.facts.destructive ?? tool.facts.readonly !== true }
 })
 
 /** A toolset of a plugin as the registry may have it. */
-export const toolset = <E, R>(given: Toolset<E, R>): Toolset<E, R> => ({
+export const adaptToolset = <E, R>(given: Toolset<E, R>): Toolset<E, R> => ({
   ...given,
-  bind: Effect.map(given.bind, (tools) => tools.map(cautious))
+  bind: Effect.map(given.bind, (tools) => tools.map(requireApproval))
 })

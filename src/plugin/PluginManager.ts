@@ -30,7 +30,7 @@ import * as Loading from "./Loading.ts"
 import * as Manifest from "./Manifest.ts"
 import type { Plugin } from "./Plugin.ts"
 import { Plugins, type Service } from "./Plugins.ts"
-import type { Reserved } from "./Registration.ts"
+import type { ReservedNames } from "./Registration.ts"
 import * as PluginToolAccess from "./PluginToolAccess.ts"
 
 /** Options of the plugins of a runtime. `R` is what those of the application need. */
@@ -42,14 +42,14 @@ export interface Options<out R = never> {
   /** `plugins` of the configuration. */
   readonly settings?: Pick<Values["plugins"], "disabled" | "enabled" | "entries"> | undefined
   /** Names of commands that plugins cannot have. */
-  readonly reserved?: Reserved | undefined
+  readonly reserved?: ReservedNames | undefined
 }
 
 const nothingSaid: NonNullable<Options["settings"]> = { enabled: [], disabled: [], entries: {} }
 
-const nothingReserved: Reserved = { commands: [], cliCommands: [] }
+const nothingReserved: ReservedNames = { commands: [], cliCommands: [] }
 
-const ofApplication = (plugin: Plugin<unknown>): Candidate => ({
+const toApplicationCandidate = (plugin: Plugin<unknown>): Candidate => ({
   key: plugin.name,
   name: plugin.name,
   names: [plugin.name],
@@ -64,9 +64,9 @@ const ofApplication = (plugin: Plugin<unknown>): Candidate => ({
   origin: { _tag: "Value", load: Effect.succeed(plugin) }
 })
 
-interface Current {
+interface LoadedGeneration {
   readonly scope: Scope.Closeable
-  readonly loaded: Loading.Loaded
+  readonly loaded: Loading.LoadedPlugins
   /** True when every place could be looked at. */
   readonly isWhole: boolean
 }
@@ -82,8 +82,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const injection = MessageInjection.make()
   const toolAccess = PluginToolAccess.make()
   const lock = Semaphore.makeUnsafe(1)
-  const own = plugins.map(ofApplication)
-  let current: Current | undefined
+  const own = plugins.map(toApplicationCandidate)
+  let current: LoadedGeneration | undefined
   let generation = 0
 
   /** Undefined when the directories could not be read. */
@@ -121,13 +121,13 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const once = Effect.suspend(() => current?.isWhole === true ? Effect.succeed(current.loaded) : load)
 
   const isLoud = places !== undefined && Discovery.isTruthy(places.variable("HERMES_PLUGINS_DEBUG"))
-  const bring = PluginAdapter.bring(context)
-  const provided = <A>(effect: Effect.Effect<A, never, Services | Scope.Scope>): Effect.Effect<A> =>
+  const bring = PluginAdapter.provideContext(context)
+  const runExclusively = <A>(effect: Effect.Effect<A, never, Services | Scope.Scope>): Effect.Effect<A> =>
     lock.withPermit(bring(isLoud ? Effect.provideService(effect, References.MinimumLogLevel, "Debug") : effect))
 
-  return { loaded: provided(once), reload: provided(load), attach: injection.attach, serve: toolAccess.attach }
+  return { loaded: runExclusively(once), reload: runExclusively(load), attach: injection.attach, serve: toolAccess.attach }
 })
 
 /** The plugins of a runtime, loaded. */
 export const layer = <R = never>(options: Options<R>): Layer.Layer<Plugins, never, RunContext.AtBuild<R> | Services> =>
-  Layer.effect(Plugins, Effect.tap(RunContext.later(make(options)), ({ loaded }) => loaded))
+  Layer.effect(Plugins, Effect.tap(RunContext.deferKeys(make(options)), ({ loaded }) => loaded))

@@ -17,19 +17,19 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import type * as Scope from "effect/Scope"
-import { typeLocations } from "../platform/PluginModules.ts"
+import { findTypeLocations } from "../platform/PluginModules.ts"
 import * as Manifest from "./Manifest.ts"
 import { PluginError } from "./PluginError.ts"
 
 const isName = (name: string): boolean => /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(name) && name.length <= 50 && name !== "node-modules"
 
-const manifest = (name: string): string => `name: ${name}
+const renderManifest = (name: string): string => `name: ${name}
 version: 0.1.0
 description: Greets people by name
 api_version: ${Manifest.contractVersion}
 `
 
-const module = (name: string): string => {
+const renderModule = (name: string): string => {
   const tool = `${name.replaceAll("-", "_")}_greet`
   return `import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -84,8 +84,8 @@ const compilerOptions = {
   skipLibCheck: true
 }
 
-const typeSettings = (): string => {
-  const { effect, hermes, types } = typeLocations()
+const renderTypeSettings = (): string => {
+  const { effect, hermes, types } = findTypeLocations()
   return `${JSON.stringify({
     compilerOptions: {
       ...compilerOptions,
@@ -96,11 +96,11 @@ const typeSettings = (): string => {
   }, undefined, 2)}\n`
 }
 
-const orRefused = (plugin: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
+const toPluginError = (plugin: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
   Effect.mapError(self, ({ message }) => new PluginError({ plugin, message }))
 
 /** Writes a plugin of a name below `plugins` and gives its directory. */
-export const create = Effect.fn("PluginTemplate.create")(function*(
+export const createPlugin = Effect.fn("PluginTemplate.create")(function*(
   name: string,
   plugins: string
 ): Effect.fn.Return<string, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
@@ -110,7 +110,7 @@ export const create = Effect.fn("PluginTemplate.create")(function*(
   }
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const tidy = orRefused(name)
+  const tidy = toPluginError(name)
   const directory = paths.join(plugins, name)
   yield* tidy(fs.makeDirectory(plugins, { recursive: true, mode: 0o700 }))
   if (yield* tidy(fs.exists(directory))) {
@@ -119,7 +119,7 @@ export const create = Effect.fn("PluginTemplate.create")(function*(
   const staging = yield* tidy(fs.makeTempDirectoryScoped({ directory: plugins, prefix: ".new-" }))
   const written = paths.join(staging, name)
   yield* tidy(fs.makeDirectory(written))
-  const files = { [Manifest.fileNames[0]]: manifest(name), "index.ts": module(name), "tsconfig.json": typeSettings() }
+  const files = { [Manifest.fileNames[0]]: renderManifest(name), "index.ts": renderModule(name), "tsconfig.json": renderTypeSettings() }
   for (const [file, text] of Object.entries(files)) yield* tidy(fs.writeFileString(paths.join(written, file), text))
   yield* tidy(fs.rename(written, directory))
   return directory

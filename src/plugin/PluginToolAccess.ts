@@ -18,7 +18,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../domain/Json.ts"
 
 /** One call. */
-interface Call {
+interface ToolCallRequest {
   readonly name: string
   readonly args: unknown
   readonly sessionId?: string | undefined
@@ -26,7 +26,7 @@ interface Call {
 }
 
 /** Makes calls. */
-type Dispatcher = (call: Call) => Effect.Effect<{ readonly output: unknown; readonly isFailure: boolean }>
+type Dispatcher = (call: ToolCallRequest) => Effect.Effect<{ readonly output: unknown; readonly isFailure: boolean }>
 
 /** A question to a model; `maxOutputTokens` undefined leaves the limit to the model. */
 export interface Question {
@@ -50,21 +50,21 @@ export interface PluginToolAccess {
   readonly call: (name: string, args: unknown, extra?: unknown) => Promise<string>
 }
 
-const textOf = (extra: unknown, ...names: ReadonlyArray<string>): string | undefined => {
+const readTextOption = (extra: unknown, ...names: ReadonlyArray<string>): string | undefined => {
   if (!Predicate.isObject(extra)) return undefined
   const name = names.find((name) => typeof extra[name] === "string")
   return name === undefined ? undefined : String(extra[name])
 }
 
-const nobody: Dispatcher = () =>
+const refuseCall: Dispatcher = () =>
   Effect.succeed({
     output: JSON.stringify({ error: "there is no agent yet: call tools from hooks, commands and tools, not while you register" }),
     isFailure: true
   })
 
-const questionOf = (prompt: unknown, options: unknown): Question => {
+const buildQuestion = (prompt: unknown, options: unknown): Question => {
   if (typeof prompt !== "string" || prompt.trim() === "") throw new Error("llm.complete takes a text: complete(prompt, { system, max_tokens })")
-  const system = textOf(options, "system")
+  const system = readTextOption(options, "system")
   const limit: unknown = Predicate.isObject(options) ? options["max_tokens"] ?? options["maxTokens"] : undefined
   return {
     messages: [
@@ -77,12 +77,12 @@ const questionOf = (prompt: unknown, options: unknown): Question => {
 
 /** Makes the access of plugins, at first without services to call. */
 export const make = (): PluginToolAccess => {
-  let services: { readonly dispatch: (call: Call) => Promise<{ readonly output: unknown }>; readonly complete: (question: Question) => Promise<string> } | undefined
+  let services: { readonly dispatch: (call: ToolCallRequest) => Promise<{ readonly output: unknown }>; readonly complete: (question: Question) => Promise<string> } | undefined
   return {
     attach: Effect.fnUntraced(function*({ complete, dispatch }) {
       const run = Effect.runPromiseWith(yield* Effect.context<never>())
       const own = {
-        dispatch: (call: Call) => run(dispatch(call)),
+        dispatch: (call: ToolCallRequest) => run(dispatch(call)),
         complete: (question: Question) => run(Effect.mapError(complete(question), ({ message }) => new Error(message)))
       }
       yield* Effect.acquireRelease(
@@ -96,18 +96,18 @@ export const make = (): PluginToolAccess => {
       )
     }),
     complete: async (prompt, options) => {
-      const question = questionOf(prompt, options)
+      const question = buildQuestion(prompt, options)
       if (services === undefined) throw new Error("there is no model yet: ask it from hooks, commands and tools, not while you register")
       return await services.complete(question)
     },
     call: async (name, args, extra) => {
-      const call: Call = {
+      const call: ToolCallRequest = {
         name,
         args: args ?? {},
-        sessionId: textOf(extra, "session_id", "sessionId"),
-        cwd: textOf(extra, "cwd")
+        sessionId: readTextOption(extra, "session_id", "sessionId"),
+        cwd: readTextOption(extra, "cwd")
       }
-      const { output } = services === undefined ? await Effect.runPromise(nobody(call)) : await services.dispatch(call)
+      const { output } = services === undefined ? await Effect.runPromise(refuseCall(call)) : await services.dispatch(call)
       return Json.toText(output)
     }
   }

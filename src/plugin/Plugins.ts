@@ -7,7 +7,7 @@
  * import * as Effect from "effect/Effect"
  * import { Hooks, Plugin, Plugins, Runtime } from "hermes-effect"
  *
- * const audit = Plugin.value({ name: "audit", hooks: [Hooks.on("post_tool_call", () => Effect.void)] })
+ * const audit = Plugin.fromValue({ name: "audit", hooks: [Hooks.on("post_tool_call", () => Effect.void)] })
  *
  * const program = Effect.gen(function*() {
  *   const { plugins } = yield* (yield* Plugins.Plugins).loaded
@@ -22,14 +22,14 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Conversation } from "./MessageInjection.ts"
-import type { Loaded } from "./Loading.ts"
+import type { LoadedPlugins } from "./Loading.ts"
 import type { PluginServices } from "./PluginToolAccess.ts"
 
 /** Loads, reloads and serves the plugins of a runtime. */
 export interface Service {
-  readonly loaded: Effect.Effect<Loaded>
+  readonly loaded: Effect.Effect<LoadedPlugins>
   /** Unloads and loads again. The stack of an agent that is there already keeps the middleware that it was made with. */
-  readonly reload: Effect.Effect<Loaded>
+  readonly reload: Effect.Effect<LoadedPlugins>
   /** The conversation that takes the messages of plugins, for as long as the scope lives. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
   /** Sets the services that make the tool calls of plugins and answer their questions, for as long as the scope lives. */
@@ -43,7 +43,7 @@ export interface Service {
  */
 export class Plugins extends Context.Service<Plugins, Service>()("hermes-effect/plugin/Plugins") {}
 
-const nothing = Effect.succeed<Loaded>({ plugins: [], middleware: [], providers: [], memoryProviders: [], contextEngines: [], commands: [], cliCommands: [] })
+const nothing = Effect.succeed<LoadedPlugins>({ plugins: [], middleware: [], providers: [], memoryProviders: [], contextEngines: [], commands: [], cliCommands: [] })
 
 /** A runtime without plugins. */
 export const none: Service = { loaded: nothing, reload: nothing, attach: () => Effect.void, serve: () => Effect.void }

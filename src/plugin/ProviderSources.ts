@@ -4,13 +4,13 @@
 import * as Directory from "../routing/ProviderDirectory.ts"
 import type { ProviderSource } from "./Plugin.ts"
 
-const namesOf = ({ aliases = [], name }: ProviderSource<unknown>): ReadonlyArray<string> => [name, ...aliases]
+const listNames = ({ aliases = [], name }: ProviderSource<unknown>): ReadonlyArray<string> => [name, ...aliases]
 
-const tidy = (name: string): string => name.trim().toLowerCase()
+const normalizeName = (name: string): string => name.trim().toLowerCase()
 
 /** The source that a name means. */
-export const find = (sources: ReadonlyArray<ProviderSource>, name: string): ProviderSource | undefined => Directory.named(sources, name)
+export const findSource = (sources: ReadonlyArray<ProviderSource>, name: string): ProviderSource | undefined => Directory.findNamed(sources, name)
 
 /** The name of a provider of the program's own that a source would take, if it would. */
-export const taken = (source: ProviderSource<unknown>): string | undefined =>
-  namesOf(source).find((name) => Directory.find(name) !== undefined || tidy(name) === "auto")
+export const findTakenName = (source: ProviderSource<unknown>): string | undefined =>
+  listNames(source).find((name) => Directory.findProvider(name) !== undefined || normalizeName(name) === "auto")

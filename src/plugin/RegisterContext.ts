@@ -18,7 +18,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import * as Frozen from "../middleware/Frozen.ts"
 import type { Service as MemoryProvider } from "../domain/MemoryProvider.ts"
 import * as Hook from "../hooks/Hook.ts"
@@ -67,7 +67,7 @@ export interface Members {
    * A method gets one frozen object with fields in snake_case, and gives the fields that it changes.
    */
   readonly registerLifecycle: (
-    methods: PlainLifecycle.Given,
+    methods: PlainLifecycle.PlainLifecycleSource,
     options?: CallbackOptions & { readonly name?: string | undefined }
   ) => void
   readonly registerHook: <const Name extends string>(
@@ -170,56 +170,56 @@ const makeMiddleware: { readonly [K in Registrable]: (options: Middleware.Regist
 
 const isRegistrable = (kind: string): kind is Registrable => registrable.some((known) => known === kind)
 
-const suggestion = (word: string, known: ReadonlyArray<string>): string => {
-  const meant = nearest(word, known)
+const suggestName = (word: string, known: ReadonlyArray<string>): string => {
+  const meant = findNearest(word, known)
   return meant === undefined ? "" : `, did you mean ${meant}?`
 }
 
-const camelCase = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+const toCamelCase = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-const onFailureOf = (options: unknown): "open" | "closed" =>
+const readOnFailure = (options: unknown): "open" | "closed" =>
   Predicate.isObject(options) && (options["onFailure"] === "closed" || options["on_failure"] === "closed") ? "closed" : "open"
 
-const textOf = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+const readText = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
-const optionsOf = (given: unknown, argsHint: unknown): CommandOptions =>
+const readCommandOptions = (given: unknown, argsHint: unknown): CommandOptions =>
   Predicate.isObject(given)
     ? {
-      description: textOf(given["description"]) ?? textOf(given["help"]),
-      argsHint: textOf(given["argsHint"]) ?? textOf(given["args_hint"])
+      description: readText(given["description"]) ?? readText(given["help"]),
+      argsHint: readText(given["argsHint"]) ?? readText(given["args_hint"])
     }
-    : { description: textOf(given), argsHint: textOf(argsHint) }
+    : { description: readText(given), argsHint: readText(argsHint) }
 
 /** Runs a plain function as an Effect; what it throws is the failure. */
-const call = (run: () => unknown): Effect.Effect<unknown, unknown> =>
+const runPlain = (run: () => unknown): Effect.Effect<unknown, unknown> =>
   // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
   Effect.mapError(PlainReturn.call(run), ({ error }) => error) as Effect.Effect<unknown, unknown>
 
 /** A memory of plain functions, as a provider; undefined where it is none. */
-const memoryOf = (given: unknown): MemoryProvider | undefined => {
+const readMemoryProvider = (given: unknown): MemoryProvider | undefined => {
   if (!Predicate.isObject(given)) return undefined
-  const name = textOf(given["name"])
+  const name = readText(given["name"])
   /** A member by one of its names, called as a method. */
-  const member = (...names: ReadonlyArray<string>) => {
+  const findMethod = (...names: ReadonlyArray<string>) => {
     const found = names.find((one) => Predicate.isFunction(given[one]))
-    return found === undefined ? undefined : (...args: ReadonlyArray<unknown>) => call(() => Reflect.apply(Object(given[found]), given, args))
+    return found === undefined ? undefined : (...args: ReadonlyArray<unknown>) => runPlain(() => Reflect.apply(Object(given[found]), given, args))
   }
   const asText = Effect.map((value: unknown) => typeof value === "string" ? value : undefined)
-  const prefetch = member("prefetch")
-  const sync = member("syncTurn", "sync_turn")
-  const block = member("systemPromptBlock", "system_prompt_block")
-  const compacting = member("onPreCompress", "on_pre_compress")
-  const written = member("onMemoryWrite", "on_memory_write")
-  const ended = member("onSessionEnd", "on_session_end")
+  const prefetch = findMethod("prefetch")
+  const sync = findMethod("syncTurn", "sync_turn")
+  const block = findMethod("systemPromptBlock", "system_prompt_block")
+  const compacting = findMethod("onPreCompress", "on_pre_compress")
+  const written = findMethod("onMemoryWrite", "on_memory_write")
+  const ended = findMethod("onSessionEnd", "on_session_end")
   if (name === undefined || prefetch === undefined) return undefined
-  const ids = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) => Object.freeze({ session_id: sessionId, turn_id: turnId })
+  const toPlainIds = ({ sessionId, turnId }: { readonly sessionId: string; readonly turnId: string }) => Object.freeze({ session_id: sessionId, turn_id: turnId })
   const ofSession = (tell: typeof compacting): MemoryProvider["ended"] =>
     tell === undefined ? undefined : ({ messages, sessionId }) => Effect.asVoid(tell(Frozen.copy(messages), Object.freeze({ session_id: sessionId })))
   return {
     name,
-    prefetch: (turn) => asText(prefetch(turn.text, ids(turn))),
-    sync: sync === undefined ? undefined : (turn) => Effect.asVoid(sync(turn.text, turn.answer, ids(turn))),
+    prefetch: (turn) => asText(prefetch(turn.text, toPlainIds(turn))),
+    sync: sync === undefined ? undefined : (turn) => Effect.asVoid(sync(turn.text, turn.answer, toPlainIds(turn))),
     systemPrompt: block === undefined ? undefined : Effect.suspend(() => asText(block())),
     compacting: ofSession(compacting),
     ended: ofSession(ended),
@@ -243,43 +243,43 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
   const unload: Array<() => unknown> = []
   let open = true
 
-  const labelOf = (callback: { readonly name: string }): string => callback.name === "" ? key : `${key}:${callback.name}`
+  const formatLabel = (callback: { readonly name: string }): string => callback.name === "" ? key : `${key}:${callback.name}`
 
   /** A member that works until `register` is done, and whose callback is one. */
-  const registering = <Args extends ReadonlyArray<unknown>>(member: string, run: (...args: Args) => void) => (...args: Args): void => {
+  const guardRegistration = <Args extends ReadonlyArray<unknown>>(member: string, run: (...args: Args) => void) => (...args: Args): void => {
     if (!open) throw new Error(`${member} of plugin ${key} was called after register() had returned`)
     run(...args)
   }
 
-  const checked = (what: string, callback: unknown): boolean => {
+  const hasCallback = (what: string, callback: unknown): boolean => {
     if (Predicate.isFunction(callback)) return true
     warn(`${what} is ignored: its callback is no function`)
     return false
   }
 
   const members = {
-    registerMiddleware: registering("registerMiddleware", (kind: string, callback: Plain.Callback, options?: CallbackOptions) => {
+    registerMiddleware: guardRegistration("registerMiddleware", (kind: string, callback: Plain.Callback, options?: CallbackOptions) => {
       if (!isRegistrable(kind)) {
         warn(
-          `no middleware is of kind "${kind}"${suggestion(kind, registrable)} ` +
+          `no middleware is of kind "${kind}"${suggestName(kind, registrable)} ` +
             `(known kinds: ${registrable.toSorted().join(", ")}); it is never called`
         )
-      } else if (checked(`middleware ${kind}`, callback)) {
-        middleware.push(makeMiddleware[kind]({ name: labelOf(callback), onFailure: onFailureOf(options) }, callback))
+      } else if (hasCallback(`middleware ${kind}`, callback)) {
+        middleware.push(makeMiddleware[kind]({ name: formatLabel(callback), onFailure: readOnFailure(options) }, callback))
       }
     }),
-    registerLifecycle: registering("registerLifecycle", (methods: unknown, options?: unknown) => {
-      const name = PlainLifecycle.nameOf(methods, options)
-      middleware.push(PlainLifecycle.make({ name: name === undefined ? key : `${key}:${name}`, onFailure: onFailureOf(options) }, methods))
+    registerLifecycle: guardRegistration("registerLifecycle", (methods: unknown, options?: unknown) => {
+      const name = PlainLifecycle.findName(methods, options)
+      middleware.push(PlainLifecycle.make({ name: name === undefined ? key : `${key}:${name}`, onFailure: readOnFailure(options) }, methods))
     }),
-    registerHook: registering("registerHook", (name: string, callback: Plain.Callback, options?: HookOptions) => {
-      if (!checked(`hook ${name}`, callback)) return
-      const label = labelOf(callback)
+    registerHook: guardRegistration("registerHook", (name: string, callback: Plain.Callback, options?: HookOptions) => {
+      if (!hasCallback(`hook ${name}`, callback)) return
+      const label = formatLabel(callback)
       const delivery: unknown = options?.delivery
       if (delivery !== undefined && delivery !== "inline" && delivery !== "queued") {
         warn(`delivery of hook ${name} is "inline" or "queued"; it is inline now`)
       } else if (delivery === "queued") {
-        if (!Hook.answers(name)) {
+        if (!Hook.canAnswer(name)) {
           hooks.push(Hook.fromPlain(name, callback, { label, mode: "queued", capacity: options?.capacity }))
           return
         }
@@ -288,58 +288,58 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
       // The one hook whose failure can be a refusal.
       hooks.push(
         name === "pre_tool_call"
-          ? Hook.fromPlain(name, callback, { label, onFailure: onFailureOf(options) })
+          ? Hook.fromPlain(name, callback, { label, onFailure: readOnFailure(options) })
           : Hook.fromPlain(name, callback, { label })
       )
     }),
-    registerTool: registering("registerTool", (tool: unknown) => {
-      tools.push(PlainTool.toolset(PlainTool.read(tool), key))
+    registerTool: guardRegistration("registerTool", (tool: unknown) => {
+      tools.push(PlainTool.makeToolset(PlainTool.readPlainTool(tool), key))
     }),
-    registerCommand: registering(
+    registerCommand: guardRegistration(
       "registerCommand",
       (name: string, handler: (args: string) => unknown, description?: unknown, argsHint?: unknown) => {
-        if (!checked(`command ${name}`, handler)) return
+        if (!hasCallback(`command ${name}`, handler)) return
         const run: Command["run"] = (args) =>
-          Effect.map(call(() => handler(args)), (value) => typeof value === "string" ? value : undefined)
-        commands.push({ name, ...optionsOf(description, argsHint), run })
+          Effect.map(runPlain(() => handler(args)), (value) => typeof value === "string" ? value : undefined)
+        commands.push({ name, ...readCommandOptions(description, argsHint), run })
       }
     ),
-    registerCliCommand: registering(
+    registerCliCommand: guardRegistration(
       "registerCliCommand",
       (name: string, handler: (args: ReadonlyArray<string>) => unknown, options?: unknown) => {
-        if (!checked(`CLI command ${name}`, handler)) return
+        if (!hasCallback(`CLI command ${name}`, handler)) return
         const run: CliCommand["run"] = (args) =>
-          Effect.map(call(() => handler(args)), (value) => typeof value === "number" ? value : undefined)
-        cliCommands.push({ name, description: optionsOf(options, undefined).description, run })
+          Effect.map(runPlain(() => handler(args)), (value) => typeof value === "number" ? value : undefined)
+        cliCommands.push({ name, description: readCommandOptions(options, undefined).description, run })
       }
     ),
-    registerProvider: registering("registerProvider", (source: PlainProvider.PlainSource) => {
-      if (textOf(source.name) !== undefined && Predicate.isFunction(source.open)) providers.push(PlainProvider.source(source))
+    registerProvider: guardRegistration("registerProvider", (source: PlainProvider.PlainSource) => {
+      if (readText(source.name) !== undefined && Predicate.isFunction(source.open)) providers.push(PlainProvider.makeSource(source))
       else warn("registerProvider takes { name, open }; it is ignored")
     }),
-    registerMemoryProvider: registering("registerMemoryProvider", (provider: unknown) => {
-      const read = memoryOf(provider)
+    registerMemoryProvider: guardRegistration("registerMemoryProvider", (provider: unknown) => {
+      const read = readMemoryProvider(provider)
       if (read === undefined) warn("registerMemoryProvider takes { name, prefetch, sync_turn?, system_prompt_block?, on_pre_compress?, on_memory_write?, on_session_end? }; it is ignored")
       else memoryProviders.push(read)
     }),
-    registerContextEngine: registering("registerContextEngine", (engine: unknown) => {
-      const read = ContextEngines.read(engine, call)
+    registerContextEngine: guardRegistration("registerContextEngine", (engine: unknown) => {
+      const read = ContextEngines.readEngine(engine, runPlain)
       if (read === undefined) warn("registerContextEngine takes { name, compress, threshold? } with a threshold above 0 and up to 1; it is ignored")
       else if (contextEngines.length > 0) warn(`its context engine "${read.name}" is ignored: a plugin has one`)
       else contextEngines.push(read)
     }),
     injectMessage: (content: string, role: string = "user"): boolean => host.inject(content, role),
     dispatchTool: (name: string, args?: unknown, extra?: unknown): Promise<string> => host.dispatch(name, args, extra),
-    onUnload: registering("onUnload", (callback: () => unknown) => {
-      if (checked("onUnload", callback)) unload.push(callback)
+    onUnload: guardRegistration("onUnload", (callback: () => unknown) => {
+      if (hasCallback("onUnload", callback)) unload.push(callback)
     })
   }
 
   const strangers = unsupported.flatMap((name) => {
-    const ignore = () => warn(`${name} is ignored: this runtime has no place for it`)
-    return [[name, ignore], [camelCase(name), ignore]] as const
+    const warnUnsupported = () => warn(`${name} is ignored: this runtime has no place for it`)
+    return [[name, warnUnsupported], [toCamelCase(name), warnUnsupported]] as const
   })
-  const aliases = Object.entries(members).map(([name, member]) => [snakeCase(name), member] as const)
+  const aliases = Object.entries(members).map(([name, member]) => [toSnakeCase(name), member] as const)
 
   const context = Object.freeze({
     ...Object.fromEntries([...strangers, ...aliases]),

@@ -21,7 +21,7 @@ import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin
 import * as ProviderSources from "./ProviderSources.ts"
 
 /** Names that the program has for itself. */
-export interface Reserved {
+export interface ReservedNames {
   readonly commands: ReadonlyArray<string>
   readonly cliCommands: ReadonlyArray<string>
 }
@@ -29,13 +29,13 @@ export interface Reserved {
 /** Identity under which a plugin is registered. */
 interface Registrant {
   readonly key: string
-  readonly reserved: Reserved
+  readonly reserved: ReservedNames
   /** True when its tools may take the place of others (`plugins.entries.<key>.allow_tool_override`). */
   readonly mayOverride: boolean
 }
 
 /** Outcome of a registration. */
-export interface Registered {
+export interface RegisteredContribution {
   readonly tools: ReadonlyArray<string>
   readonly listeners: number
   readonly middleware: ReadonlyArray<Middleware.Contained>
@@ -46,11 +46,11 @@ export interface Registered {
   readonly cliCommands: ReadonlyArray<CliCommand>
 }
 
-const named = (key: string, name: string): string => name === key || name.startsWith(`${key}:`) ? name : `${key}:${name}`
+const qualifyName = (key: string, name: string): string => name === key || name.startsWith(`${key}:`) ? name : `${key}:${name}`
 
 const registerTools = Effect.fnUntraced(function*({ key, mayOverride }: Registrant, given: Toolset<unknown>) {
   const registry = yield* ToolRegistry
-  const bound = yield* PluginAdapter.toolset(given).bind
+  const bound = yield* PluginAdapter.adaptToolset(given).bind
   const taken = new Set((yield* registry.list).flatMap(({ tools }) => tools.map(({ tool }) => tool.name)))
   const clashing = bound.filter(({ tool }) => taken.has(tool.name)).map(({ tool }) => tool.name)
   for (const name of clashing) {
@@ -70,8 +70,8 @@ const registerTools = Effect.fnUntraced(function*({ key, mayOverride }: Registra
 const openDeadline = Duration.seconds(30)
 
 /** A provider that a plugin opens; one that hangs or interrupts itself is a provider that cannot be used. */
-const opened = <A, E>(plugin: string, name: string, open: Effect.Effect<A, E>): Effect.Effect<A, E | ConfigError> =>
-  Effect.catchDefect(IsolatedCall.contained(open, { what: "it", deadline: openDeadline }), (defect) =>
+const openWithDeadline = <A, E>(plugin: string, name: string, open: Effect.Effect<A, E>): Effect.Effect<A, E | ConfigError> =>
+  Effect.catchDefect(IsolatedCall.contain(open, { what: "it", deadline: openDeadline }), (defect) =>
     defect instanceof IsolatedCall.DeadlineExceeded || defect instanceof Interruption.SelfInterrupted
       ? Effect.fail(new ConfigError({
         path: "model.provider",
@@ -80,32 +80,32 @@ const opened = <A, E>(plugin: string, name: string, open: Effect.Effect<A, E>): 
       : Effect.die(defect))
 
 /** Registers a contribution, for as long as the scope lives. What the parts need is taken from the surroundings, once. */
-export const register = Effect.fnUntraced(function*(
+export const registerContribution = Effect.fnUntraced(function*(
   registrant: Registrant,
   { cliCommands = [], commands = [], contextEngines = [], hooks = [], memoryProviders = [], middleware = [], providers = [], tools = [] }: Contribution<unknown>
-): Effect.fn.Return<Registered, unknown, Hooks | ToolRegistry | Scope.Scope> {
+): Effect.fn.Return<RegisteredContribution, unknown, Hooks | ToolRegistry | Scope.Scope> {
   const { key, reserved } = registrant
   const context = yield* Effect.context<Hooks | ToolRegistry | Scope.Scope>()
-  const bring = PluginAdapter.bring(context)
+  const bring = PluginAdapter.provideContext(context)
   const service = yield* Hooks
   const names = yield* Effect.forEach(tools, (toolset) => registerTools(registrant, { ...toolset, bind: bring(toolset.bind) }))
   const owner = { key: {}, label: key }
   for (const hook of hooks) {
     const listeners = hook.listeners.map((listener) => ({ ...listener, handle: (payload: object) => bring(listener.handle(payload)) }))
-    yield* service.register({ ...hook, listeners, label: named(key, hook.label), owner })
+    yield* service.register({ ...hook, listeners, label: qualifyName(key, hook.label), owner })
   }
-  const accepted = Commands.accept(commands, reserved.commands)
-  const acceptedCli = Commands.accept(cliCommands, reserved.cliCommands)
-  const occupied = providers.flatMap((source) => ProviderSources.taken(source) ?? [])
+  const accepted = Commands.acceptCommands(commands, reserved.commands)
+  const acceptedCli = Commands.acceptCommands(cliCommands, reserved.cliCommands)
+  const occupied = providers.flatMap((source) => ProviderSources.findTakenName(source) ?? [])
   const warnings = occupied.map((name) => `its provider "${name}" is ignored: the program has one of that name`)
   for (const warning of [...accepted.warnings, ...acceptedCli.warnings, ...warnings]) yield* Effect.logWarning(`plugin ${key}: ${warning}`)
   return {
     tools: names.flat(),
     listeners: hooks.reduce((count, { listeners }) => count + listeners.length, 0),
-    middleware: middleware.map((entry) => PluginAdapter.middleware(entry, context, named(key, entry.name))),
+    middleware: middleware.map((entry) => PluginAdapter.adaptMiddleware(entry, context, qualifyName(key, entry.name))),
     providers: providers
-      .filter((source) => ProviderSources.taken(source) === undefined)
-      .map((source) => ({ ...source, open: (route) => opened(key, source.name, bring(source.open(route))) })),
+      .filter((source) => ProviderSources.findTakenName(source) === undefined)
+      .map((source) => ({ ...source, open: (route) => openWithDeadline(key, source.name, bring(source.open(route))) })),
     memoryProviders,
     contextEngines,
     commands: accepted.commands.map((command) => ({ ...command, run: (args) => bring(command.run(args)) })),

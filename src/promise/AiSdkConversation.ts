@@ -10,7 +10,7 @@ export interface Conversation {
   readonly prompt: string | ReadonlyArray<Prompt.UserMessagePart>
 }
 
-const dataOf = ({ data, filename }: Pick<LanguageModelV4FilePart, "data" | "filename">): Prompt.FilePart["data"] => {
+const toFileData = ({ data, filename }: Pick<LanguageModelV4FilePart, "data" | "filename">): Prompt.FilePart["data"] => {
   switch (data.type) {
     case "data":
       return data.data
@@ -23,41 +23,41 @@ const dataOf = ({ data, filename }: Pick<LanguageModelV4FilePart, "data" | "file
   }
 }
 
-const fileOf = (part: Pick<LanguageModelV4FilePart, "data" | "filename" | "mediaType">): Prompt.FilePart =>
+const toFilePart = (part: Pick<LanguageModelV4FilePart, "data" | "filename" | "mediaType">): Prompt.FilePart =>
   Prompt.filePart({
     // A top-level type alone stands for all of them.
     mediaType: part.mediaType.includes("/") ? part.mediaType : `${part.mediaType}/*`,
-    data: dataOf(part),
+    data: toFileData(part),
     ...(part.filename === undefined ? {} : { fileName: part.filename })
   })
 
-const userPart = (part: LanguageModelV4TextPart | LanguageModelV4FilePart): Prompt.UserMessagePart =>
-  part.type === "text" ? Prompt.textPart({ text: part.text }) : fileOf(part)
+const toUserPart = (part: LanguageModelV4TextPart | LanguageModelV4FilePart): Prompt.UserMessagePart =>
+  part.type === "text" ? Prompt.textPart({ text: part.text }) : toFilePart(part)
 
-const resultOf = ({ output, toolCallId, toolName }: LanguageModelV4ToolResultPart): Prompt.ToolMessage => {
-  const made = (result: unknown, isFailure: boolean) =>
+const toToolMessage = ({ output, toolCallId, toolName }: LanguageModelV4ToolResultPart): Prompt.ToolMessage => {
+  const makeMessage = (result: unknown, isFailure: boolean) =>
     Prompt.toolMessage({ content: [Prompt.toolResultPart({ id: toolCallId, name: toolName, isFailure, result, providerExecuted: false })] })
   switch (output.type) {
     case "text":
     case "json":
-      return made(output.value, false)
+      return makeMessage(output.value, false)
     case "error-text":
     case "error-json":
-      return made(output.value, true)
+      return makeMessage(output.value, true)
     case "execution-denied":
-      return made(`denied${output.reason === undefined ? "" : `: ${output.reason}`}`, true)
+      return makeMessage(`denied${output.reason === undefined ? "" : `: ${output.reason}`}`, true)
     case "content":
-      return made(output.value.map((part) => part.type === "text" ? part.text : `[${part.type}]`).join("\n"), false)
+      return makeMessage(output.value.map((part) => part.type === "text" ? part.text : `[${part.type}]`).join("\n"), false)
   }
 }
 
 type AssistantContent = Extract<LanguageModelV4Message, { readonly role: "assistant" }>["content"]
 
 /** An answer: the agent's calls stand in it together with their results, which are messages of their own here. */
-const answerOf = (content: AssistantContent): ReadonlyArray<Prompt.Message> => {
+const toAnswerMessages = (content: AssistantContent): ReadonlyArray<Prompt.Message> => {
   const messages: Array<Prompt.Message> = []
   let own: Array<Prompt.AssistantMessagePart> = []
-  const close = (): void => {
+  const closeAnswer = (): void => {
     if (own.length > 0) messages.push(Prompt.assistantMessage({ content: own }))
     own = []
   }
@@ -71,42 +71,42 @@ const answerOf = (content: AssistantContent): ReadonlyArray<Prompt.Message> => {
         own.push(Prompt.toolCallPart({ id: part.toolCallId, name: part.toolName, params: part.input, providerExecuted: false }))
         break
       case "tool-result":
-        close()
-        messages.push(resultOf(part))
+        closeAnswer()
+        messages.push(toToolMessage(part))
         break
       default:
         // Reasoning and files of an earlier answer are the model's that gave it.
         break
     }
   }
-  close()
+  closeAnswer()
   return messages
 }
 
-const messagesOf = (message: LanguageModelV4Message): ReadonlyArray<Prompt.Message> => {
+const toMessages = (message: LanguageModelV4Message): ReadonlyArray<Prompt.Message> => {
   switch (message.role) {
     case "system":
       return []
     case "user":
-      return [Prompt.userMessage({ content: message.content.map(userPart) })]
+      return [Prompt.userMessage({ content: message.content.map(toUserPart) })]
     case "assistant":
-      return answerOf(message.content)
+      return toAnswerMessages(message.content)
     case "tool":
-      return message.content.flatMap((part) => part.type === "tool-result" ? [resultOf(part)] : [])
+      return message.content.flatMap((part) => part.type === "tool-result" ? [toToolMessage(part)] : [])
   }
 }
 
 const isText = (part: Prompt.UserMessagePart): part is Prompt.TextPart => part.type === "text"
 
 /** Reads a prompt; its last message has to be the user's. */
-export const conversationOf = (prompt: LanguageModelV4Prompt): Conversation => {
+export const toConversation = (prompt: LanguageModelV4Prompt): Conversation => {
   const said = prompt.filter(({ role }) => role !== "system")
   const start = said.findLastIndex(({ role }) => role !== "user") + 1
-  const parts = said.slice(start).flatMap((message) => message.role === "user" ? message.content.map(userPart) : [])
+  const parts = said.slice(start).flatMap((message) => message.role === "user" ? message.content.map(toUserPart) : [])
   if (parts.length === 0) throw new HermesError("InvalidInput", "the last message of the prompt has to be the user's: an agent runs its own tools")
   return {
     system: prompt.flatMap((message) => message.role === "system" && message.content.trim() !== "" ? [message.content] : []),
-    history: said.slice(0, start).flatMap(messagesOf),
+    history: said.slice(0, start).flatMap(toMessages),
     prompt: parts.every(isText) ? parts.map(({ text }) => text).join("\n\n") : parts
   }
 }

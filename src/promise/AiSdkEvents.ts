@@ -2,7 +2,7 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart, LanguageModelV4Usage } from "@ai-sdk/provider"
 import type { Exit, RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
-import { streamedText } from "../host/StreamedText.ts"
+import { makeStreamedText } from "../host/StreamedText.ts"
 
 const finishes: Partial<Record<Exit, LanguageModelV4FinishReason["unified"]>> = {
   text_response: "stop",
@@ -13,9 +13,9 @@ const finishes: Partial<Record<Exit, LanguageModelV4FinishReason["unified"]>> = 
   partial_stream_recovery: "interrupted"
 }
 
-const usageOf = (usage: Usage.Usage): LanguageModelV4Usage => ({
+const toUsage = (usage: Usage.Usage): LanguageModelV4Usage => ({
   inputTokens: {
-    total: Usage.promptTokens(usage),
+    total: Usage.countPromptTokens(usage),
     noCache: usage.inputTokens,
     cacheRead: usage.cacheReadTokens,
     cacheWrite: usage.cacheWriteTokens
@@ -24,7 +24,7 @@ const usageOf = (usage: Usage.Usage): LanguageModelV4Usage => ({
 })
 
 /** The facts of a run that the AI SDK has no place for. */
-const metadataOf = ({ cost, exit, sessionId, steps, turnId }: RunResult) => ({ hermes: { sessionId, turnId, exit, steps, cost: { ...cost } } })
+const toMetadata = ({ cost, exit, sessionId, steps, turnId }: RunResult) => ({ hermes: { sessionId, turnId, exit, steps, cost: { ...cost } } })
 
 /** A call whose arguments stream by, or that runs. */
 interface OpenCall {
@@ -36,28 +36,28 @@ interface OpenCall {
 
 /** Takes the events of one run and gives the parts that they make. */
 export const make = (): (event: RunEvent) => ReadonlyArray<LanguageModelV4StreamPart> => {
-  const shown = streamedText(true)
+  const shown = makeStreamedText(true)
   const calls = new Map<string, OpenCall>()
   let open: { readonly type: "text" | "reasoning"; readonly id: string } | undefined
   let blocks = 0
 
-  const closed = (): ReadonlyArray<LanguageModelV4StreamPart> => {
+  const closeBlock = (): ReadonlyArray<LanguageModelV4StreamPart> => {
     if (open === undefined) return []
     const { id, type } = open
     open = undefined
     return [{ type: `${type}-end`, id }]
   }
 
-  const piece = (type: "text" | "reasoning", delta: string): ReadonlyArray<LanguageModelV4StreamPart> => {
+  const appendDelta = (type: "text" | "reasoning", delta: string): ReadonlyArray<LanguageModelV4StreamPart> => {
     if (delta === "") return []
-    const before = open?.type === type ? [] : closed()
+    const before = open?.type === type ? [] : closeBlock()
     if (open !== undefined) return [{ type: `${type}-delta`, id: open.id, delta }]
     const id = `${type}-${blocks++}`
     open = { type, id }
     return [...before, { type: `${type}-start`, id }, { type: `${type}-delta`, id, delta }]
   }
 
-  const begun = (callId: string, name: string): OpenCall => {
+  const beginCall = (callId: string, name: string): OpenCall => {
     const known = calls.get(callId)
     if (known !== undefined) return known
     const made = { name, text: "", isInputOpen: false, isTold: false }
@@ -66,12 +66,12 @@ export const make = (): (event: RunEvent) => ReadonlyArray<LanguageModelV4Stream
   }
 
   /** The call with its arguments, once. */
-  const told = (callId: string, call: OpenCall, input: string): ReadonlyArray<LanguageModelV4StreamPart> => {
+  const reportCall = (callId: string, call: OpenCall, input: string): ReadonlyArray<LanguageModelV4StreamPart> => {
     if (call.isTold) return []
     call.isTold = true
     const ended: ReadonlyArray<LanguageModelV4StreamPart> = call.isInputOpen ? [{ type: "tool-input-end", id: callId }] : []
     call.isInputOpen = false
-    return [...closed(), ...ended, { type: "tool-call", toolCallId: callId, toolName: call.name, input, providerExecuted: true, dynamic: true }]
+    return [...closeBlock(), ...ended, { type: "tool-call", toolCallId: callId, toolName: call.name, input, providerExecuted: true, dynamic: true }]
   }
 
   return (event) => {
@@ -80,19 +80,19 @@ export const make = (): (event: RunEvent) => ReadonlyArray<LanguageModelV4Stream
         return [{ type: "response-metadata", id: event.turnId, modelId: event.model }]
       case "StepStarted":
         shown.step(event.step)
-        return closed()
+        return closeBlock()
       case "TextDelta":
-        return piece("text", shown.delta(event.text))
+        return appendDelta("text", shown.delta(event.text))
       case "TextReplaced":
         // The text in its place follows: a piece that was streamed cannot be taken back.
-        return shown.replace(event.stepId, event.text) === undefined || event.text === "" ? [] : [...closed(), ...piece("text", `\n\n${event.text}`)]
+        return shown.replace(event.stepId, event.text) === undefined || event.text === "" ? [] : [...closeBlock(), ...appendDelta("text", `\n\n${event.text}`)]
       case "ReasoningDelta":
-        return piece("reasoning", event.text)
+        return appendDelta("reasoning", event.text)
       case "ToolInputStarted": {
-        const call = begun(event.callId, event.name)
+        const call = beginCall(event.callId, event.name)
         if (call.isInputOpen || call.isTold) return []
         call.isInputOpen = true
-        return [...closed(), { type: "tool-input-start", id: event.callId, toolName: event.name, providerExecuted: true, dynamic: true }]
+        return [...closeBlock(), { type: "tool-input-start", id: event.callId, toolName: event.name, providerExecuted: true, dynamic: true }]
       }
       case "ToolInputDelta": {
         const call = calls.get(event.callId)
@@ -101,13 +101,13 @@ export const make = (): (event: RunEvent) => ReadonlyArray<LanguageModelV4Stream
         return [{ type: "tool-input-delta", id: event.callId, delta: event.text }]
       }
       case "ToolStarted":
-        return told(event.callId, begun(event.callId, event.name), JSON.stringify(event.params) ?? "{}")
+        return reportCall(event.callId, beginCall(event.callId, event.name), JSON.stringify(event.params) ?? "{}")
       case "ToolProgress":
         return [{ type: "tool-result", toolCallId: event.callId, toolName: event.name, result: event.text, preliminary: true, dynamic: true }]
       case "ToolFinished": {
-        const call = begun(event.callId, event.name)
+        const call = beginCall(event.callId, event.name)
         // One that was refused never began; its arguments may be no JSON.
-        const known = told(event.callId, call, JSON.stringify(call.text))
+        const known = reportCall(event.callId, call, JSON.stringify(call.text))
         return [...known, {
           type: "tool-result",
           toolCallId: event.callId,
@@ -118,11 +118,11 @@ export const make = (): (event: RunEvent) => ReadonlyArray<LanguageModelV4Stream
         }]
       }
       case "RunFinished":
-        return [...piece("text", shown.rest(event.text)), ...closed(), {
+        return [...appendDelta("text", shown.rest(event.text)), ...closeBlock(), {
           type: "finish",
           finishReason: { unified: finishes[event.exit] ?? "other", raw: event.exit },
-          usage: usageOf(event.usage),
-          providerMetadata: metadataOf(event)
+          usage: toUsage(event.usage),
+          providerMetadata: toMetadata(event)
         }]
       default:
         return []

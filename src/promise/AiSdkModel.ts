@@ -49,7 +49,7 @@ import type {
 import type { ReasoningEffort } from "../domain/Model.ts"
 import * as AiSdkConversation from "./AiSdkConversation.ts"
 import * as AiSdkEvents from "./AiSdkEvents.ts"
-import { asV2, asV3, type Specifications } from "./AiSdkOlderModel.ts"
+import { toV2, toV3, type Specifications } from "./AiSdkOlderModel.ts"
 import * as AiSdkSession from "./AiSdkSession.ts"
 import type { Hermes, HermesInput } from "./CreateHermes.ts"
 import { HermesError } from "./HermesError.ts"
@@ -86,14 +86,14 @@ const efforts: Readonly<Record<Exclude<NonNullable<LanguageModelV4CallOptions["r
 /** Settings of the caller that a run has no place for. */
 const ofAgent = ["maxOutputTokens", "temperature", "stopSequences", "topP", "topK", "presencePenalty", "frequencyPenalty"] as const
 
-const warningsOf = (options: LanguageModelV4CallOptions): ReadonlyArray<SharedV4Warning> => [
+const listWarnings = (options: LanguageModelV4CallOptions): ReadonlyArray<SharedV4Warning> => [
   ...ofAgent.flatMap((name): ReadonlyArray<SharedV4Warning> => options[name] === undefined ? [] : [{ type: "unsupported", feature: name, details: "a setting of the agent: give it to createHermes" }]),
   ...(options.tools ?? []).length === 0 ? [] : [{ type: "unsupported", feature: "tools", details: "the agent runs its own tools: give yours to createHermes" } as const],
   ...options.reasoning === "max" ? [{ type: "compatibility", feature: "reasoning max", details: "the highest effort is xhigh" } as const] : [],
   ...options.responseFormat?.type === "json" ? [{ type: "compatibility", feature: "responseFormat", details: "the agent is asked for JSON in its instructions" } as const] : []
 ]
 
-const formatOf = ({ responseFormat }: LanguageModelV4CallOptions): ReadonlyArray<string> => {
+const renderFormat = ({ responseFormat }: LanguageModelV4CallOptions): ReadonlyArray<string> => {
   if (responseFormat?.type !== "json") return []
   const { schema } = responseFormat
   return [schema === undefined
@@ -101,28 +101,28 @@ const formatOf = ({ responseFormat }: LanguageModelV4CallOptions): ReadonlyArray
     : `Answer with one JSON object that fits this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`]
 }
 
-const sessionOf = ({ providerOptions }: LanguageModelV4CallOptions): string | undefined => {
+const readSession = ({ providerOptions }: LanguageModelV4CallOptions): string | undefined => {
   const given = providerOptions?.["hermes"]?.["sessionId"]
   if (given === undefined || typeof given === "string") return given
   throw new HermesError("InvalidInput", "providerOptions.hermes.sessionId is the id of a session: give a text")
 }
 
 /** Finds the session of a call that names one. */
-const placeIn = async (hermes: Hermes, call: AiSdkSession.NamedCall, branches: AiSdkSession.Branches): Promise<AiSdkSession.PlacedCall> => {
+const placeCallIn = async (hermes: Hermes, call: AiSdkSession.NamedCall, branches: AiSdkSession.Branches): Promise<AiSdkSession.PlacedCall> => {
   const perform = findPerformer(hermes)
   return perform === undefined
     ? { input: { sessionId: call.sessionId }, warning: call.history.length === 0 ? undefined : "only the last message is sent: the runtime is not one of createHermes" }
     : await perform(AiSdkSession.placeCall(call, branches))
 }
 
-const inputOf = async (hermes: Hermes, options: LanguageModelV4CallOptions, { branches, settings }: ModelState) => {
-  const { history, prompt, system } = AiSdkConversation.conversationOf(options.prompt)
+const toInput = async (hermes: Hermes, options: LanguageModelV4CallOptions, { branches, settings }: ModelState) => {
+  const { history, prompt, system } = AiSdkConversation.toConversation(options.prompt)
   const { modelId: _, provider: __, specificationVersion: ___, ...run } = settings
-  const sessionId = sessionOf(options)
+  const sessionId = readSession(options)
   const placed: AiSdkSession.PlacedCall = sessionId === undefined
     ? { input: { history }, warning: undefined }
-    : await placeIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, branches)
-  const instructions = [...system, ...formatOf(options)]
+    : await placeCallIn(hermes, { sessionId, history, prompt, source: run.source ?? "ai-sdk" }, branches)
+  const instructions = [...system, ...renderFormat(options)]
   const { reasoning = "provider-default" } = options
   const input: HermesInput = {
     source: "ai-sdk",
@@ -138,13 +138,13 @@ const inputOf = async (hermes: Hermes, options: LanguageModelV4CallOptions, { br
 }
 
 /** The failure of a run as the AI SDK knows it: its own signal's reason for a call that was aborted. */
-const failureOf = (error: unknown, { abortSignal }: LanguageModelV4CallOptions): unknown =>
+const toFailure = (error: unknown, { abortSignal }: LanguageModelV4CallOptions): unknown =>
   abortSignal?.aborted === true && error instanceof HermesError && error.tag === "Aborted" ? abortSignal.reason : error
 
-async function* partsOf(hermes: Hermes, options: LanguageModelV4CallOptions, state: ModelState): AsyncGenerator<LanguageModelV4StreamPart> {
-  const { input, warning } = await inputOf(hermes, options, state)
+async function* streamParts(hermes: Hermes, options: LanguageModelV4CallOptions, state: ModelState): AsyncGenerator<LanguageModelV4StreamPart> {
+  const { input, warning } = await toInput(hermes, options, state)
   const next = AiSdkEvents.make()
-  const warnings: Array<SharedV4Warning> = [...warningsOf(options), ...warning === undefined ? [] : [{ type: "other", message: warning } as const]]
+  const warnings: Array<SharedV4Warning> = [...listWarnings(options), ...warning === undefined ? [] : [{ type: "other", message: warning } as const]]
   yield { type: "stream-start", warnings }
   for await (const event of hermes.stream(input)) {
     if (options.includeRawChunks === true) yield { type: "raw", rawValue: event }
@@ -157,12 +157,12 @@ async function* withError(parts: AsyncGenerator<LanguageModelV4StreamPart>, opti
   try {
     yield* parts
   } catch (error) {
-    yield { type: "error", error: failureOf(error, options) }
+    yield { type: "error", error: toFailure(error, options) }
   }
 }
 
 /** Puts a whole answer together. */
-const collected = async (parts: AsyncIterable<LanguageModelV4StreamPart>): Promise<LanguageModelV4GenerateResult> => {
+const collectAnswer = async (parts: AsyncIterable<LanguageModelV4StreamPart>): Promise<LanguageModelV4GenerateResult> => {
   const content: Array<LanguageModelV4Content> = []
   let warnings: Array<SharedV4Warning> = []
   let response: LanguageModelV4GenerateResult["response"] = {}
@@ -211,24 +211,24 @@ export const languageModel = <Version extends keyof Specifications = "v4">(
   hermes: Hermes,
   settings: LanguageModelOptions<Version> = {}
 ): Specifications[Version] => {
-  const model = newest(hermes, settings)
-  const made = (): Specifications[keyof Specifications] => {
+  const model = makeNewestModel(hermes, settings)
+  const selectVersion = (): Specifications[keyof Specifications] => {
     switch (settings.specificationVersion) {
       case "v2":
-        return asV2(model)
+        return toV2(model)
       case "v3":
-        return asV3(model)
+        return toV3(model)
       default:
         return model
     }
   }
   // The switch gives the one that was asked for.
-  return made() as Specifications[Version]
+  return selectVersion() as Specifications[Version]
 }
 
-const newest = (hermes: Hermes, settings: LanguageModelOptions): LanguageModelV4 => specified(hermes, { settings, branches: new Map() })
+const makeNewestModel = (hermes: Hermes, settings: LanguageModelOptions): LanguageModelV4 => makeModel(hermes, { settings, branches: new Map() })
 
-const specified = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
+const makeModel = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
   specificationVersion: "v4",
   provider: state.settings.provider ?? "hermes",
   modelId: state.settings.modelId ?? "agent",
@@ -236,20 +236,20 @@ const specified = (hermes: Hermes, state: ModelState): LanguageModelV4 => ({
   supportedUrls: {},
   doGenerate: async (options) => {
     try {
-      return await collected(partsOf(hermes, options, state))
+      return await collectAnswer(streamParts(hermes, options, state))
     } catch (error) {
-      throw failureOf(error, options)
+      throw toFailure(error, options)
     }
   },
   doStream: async (options) => {
-    const parts = partsOf(hermes, options, state)
+    const parts = streamParts(hermes, options, state)
     // A prompt that cannot be read fails the call, not its stream.
     const first = await parts.next()
     const rest = withError(parts, options)
-    const all = async function*(): AsyncGenerator<LanguageModelV4StreamPart> {
+    const streamAll = async function*(): AsyncGenerator<LanguageModelV4StreamPart> {
       if (first.done !== true) yield first.value
       yield* rest
     }
-    return { stream: ReadableStream.from(all()) }
+    return { stream: ReadableStream.from(streamAll()) }
   }
 })

@@ -46,12 +46,12 @@ type OlderOutput = Extract<OlderPart, { readonly type: "tool-result" }>["output"
 type OlderContent = Extract<OlderOutput, { readonly type: "content" }>["value"][number]
 type ToolContent = Extract<LanguageModelV4ToolResultOutput, { readonly type: "content" }>["value"][number]
 
-const dataOf = (data: Uint8Array | string | URL): LanguageModelV4FilePart["data"] => {
+const toData = (data: Uint8Array | string | URL): LanguageModelV4FilePart["data"] => {
   if (data instanceof URL) return { type: "url", url: data }
   return typeof data === "string" && URL.canParse(data) ? { type: "url", url: new URL(data) } : { type: "data", data }
 }
 
-const contentOf = (part: OlderContent): ToolContent => {
+const toContent = (part: OlderContent): ToolContent => {
   switch (part.type) {
     case "text":
     case "custom":
@@ -66,29 +66,29 @@ const contentOf = (part: OlderContent): ToolContent => {
   }
 }
 
-const outputOf = (output: OlderOutput): LanguageModelV4ToolResultOutput =>
-  output.type === "content" ? { type: "content", value: output.value.map(contentOf) } : output
+const toOutput = (output: OlderOutput): LanguageModelV4ToolResultOutput =>
+  output.type === "content" ? { type: "content", value: output.value.map(toContent) } : output
 
-const partOf = (part: OlderPart) => {
+const toPart = (part: OlderPart) => {
   switch (part.type) {
     case "file":
-      return { ...part, data: dataOf(part.data) }
+      return { ...part, data: toData(part.data) }
     case "tool-result":
-      return { ...part, output: outputOf(part.output) }
+      return { ...part, output: toOutput(part.output) }
     default:
       return part
   }
 }
 
-const optionsOf = ({ prompt, tools = [], ...options }: OlderOptions): LanguageModelV4CallOptions => ({
+const toOptions = ({ prompt, tools = [], ...options }: OlderOptions): LanguageModelV4CallOptions => ({
   ...options,
   // Roles keep their kinds of parts, which the mapping of a union does not tell.
-  prompt: prompt.map((message) => message.role === "system" ? message : { ...message, content: message.content.map(partOf) }) as LanguageModelV4CallOptions["prompt"],
+  prompt: prompt.map((message) => message.role === "system" ? message : { ...message, content: message.content.map(toPart) }) as LanguageModelV4CallOptions["prompt"],
   // Only their number is of interest: an agent runs its own.
   ...(tools.length === 0 ? {} : { tools: tools.flatMap((tool) => tool.type === "function" ? [{ type: tool.type, name: tool.name, inputSchema: tool.inputSchema }] : []) })
 })
 
-const warningForV2 = (warning: SharedV4Warning): LanguageModelV2CallWarning => {
+const toWarningV2 = (warning: SharedV4Warning): LanguageModelV2CallWarning => {
   switch (warning.type) {
     case "unsupported":
     case "compatibility":
@@ -98,14 +98,14 @@ const warningForV2 = (warning: SharedV4Warning): LanguageModelV2CallWarning => {
   }
 }
 
-const warningForV3 = (warning: SharedV4Warning) =>
+const toWarningV3 = (warning: SharedV4Warning) =>
   warning.type === "deprecated" ? { type: "other", message: warning.message } as const : warning
 
 /** `interrupted` is told by the raw reason in v3, which has no word for it. */
-const finishForV3 = ({ raw, unified }: LanguageModelV4FinishReason) => ({ raw, unified: unified === "interrupted" ? "other" : unified }) as const
-const finishForV2 = (reason: LanguageModelV4FinishReason) => finishForV3(reason).unified
+const toFinishV3 = ({ raw, unified }: LanguageModelV4FinishReason) => ({ raw, unified: unified === "interrupted" ? "other" : unified }) as const
+const toFinishV2 = (reason: LanguageModelV4FinishReason) => toFinishV3(reason).unified
 
-const usageForV2 = ({ inputTokens, outputTokens }: LanguageModelV4Usage): LanguageModelV2Usage => ({
+const toUsageV2 = ({ inputTokens, outputTokens }: LanguageModelV4Usage): LanguageModelV2Usage => ({
   inputTokens: inputTokens.total,
   outputTokens: outputTokens.total,
   totalTokens: inputTokens.total === undefined || outputTokens.total === undefined ? undefined : inputTokens.total + outputTokens.total,
@@ -114,35 +114,35 @@ const usageForV2 = ({ inputTokens, outputTokens }: LanguageModelV4Usage): Langua
 })
 
 /** Facts of a run, which have no undefined members. */
-const metadataForV2 = (metadata: LanguageModelV4GenerateResult["providerMetadata"]) =>
+const toMetadataV2 = (metadata: LanguageModelV4GenerateResult["providerMetadata"]) =>
   metadata === undefined ? {} : { providerMetadata: metadata as NonNullable<LanguageModelV2Metadata> }
 
 /** Parts that the AI SDK 5 takes: it fails at a call of a tool that it was not given, although the provider ran it. */
 const textual = new Set<string>(["text", "reasoning"])
 const withCalls = new Set<string>([...textual, "tool-call", "tool-result"])
 
-const contentFor = <Content extends LanguageModelV2Content | LanguageModelV3Content>(content: ReadonlyArray<LanguageModelV4Content>, kinds: ReadonlySet<string>): Array<Content> =>
+const toOlderContent = <Content extends LanguageModelV2Content | LanguageModelV3Content>(content: ReadonlyArray<LanguageModelV4Content>, kinds: ReadonlySet<string>): Array<Content> =>
   // These kinds are the same in all specifications.
   content.filter(({ type }) => kinds.has(type)) as ReadonlyArray<unknown> as Array<Content>
 
-const streamPartForV3 = (part: LanguageModelV4StreamPart): LanguageModelV3StreamPart => {
+const toStreamPartV3 = (part: LanguageModelV4StreamPart): LanguageModelV3StreamPart => {
   switch (part.type) {
     case "stream-start":
-      return { ...part, warnings: part.warnings.map(warningForV3) }
+      return { ...part, warnings: part.warnings.map(toWarningV3) }
     case "finish":
-      return { ...part, finishReason: finishForV3(part.finishReason) }
+      return { ...part, finishReason: toFinishV3(part.finishReason) }
     default:
       // An agent gives no files, which are all that differs.
       return part as LanguageModelV3StreamPart
   }
 }
 
-const streamPartsForV2 = (part: LanguageModelV4StreamPart): ReadonlyArray<LanguageModelV2StreamPart> => {
+const toStreamPartsV2 = (part: LanguageModelV4StreamPart): ReadonlyArray<LanguageModelV2StreamPart> => {
   switch (part.type) {
     case "stream-start":
-      return [{ ...part, warnings: part.warnings.map(warningForV2) }]
+      return [{ ...part, warnings: part.warnings.map(toWarningV2) }]
     case "finish":
-      return [{ type: "finish", finishReason: finishForV2(part.finishReason), usage: usageForV2(part.usage), ...metadataForV2(part.providerMetadata) }]
+      return [{ type: "finish", finishReason: toFinishV2(part.finishReason), usage: toUsageV2(part.usage), ...toMetadataV2(part.providerMetadata) }]
     case "tool-input-start":
     case "tool-input-delta":
     case "tool-input-end":
@@ -155,7 +155,7 @@ const streamPartsForV2 = (part: LanguageModelV4StreamPart): ReadonlyArray<Langua
   }
 }
 
-const mapped = <Part>(stream: ReadableStream<LanguageModelV4StreamPart>, map: (part: LanguageModelV4StreamPart) => ReadonlyArray<Part>): ReadableStream<Part> =>
+const mapStream = <Part>(stream: ReadableStream<LanguageModelV4StreamPart>, map: (part: LanguageModelV4StreamPart) => ReadonlyArray<Part>): ReadableStream<Part> =>
   stream.pipeThrough(new TransformStream<LanguageModelV4StreamPart, Part>({
     transform: (part, controller) => {
       for (const one of map(part)) controller.enqueue(one)
@@ -163,40 +163,40 @@ const mapped = <Part>(stream: ReadableStream<LanguageModelV4StreamPart>, map: (p
   }))
 
 /** An agent's model in the specification v3. */
-export const asV3 = (model: LanguageModelV4): LanguageModelV3 => ({
+export const toV3 = (model: LanguageModelV4): LanguageModelV3 => ({
   specificationVersion: "v3",
   provider: model.provider,
   modelId: model.modelId,
   supportedUrls: {},
   doGenerate: async (options) => {
-    const { content, finishReason, warnings, ...rest } = await model.doGenerate(optionsOf(options))
-    return { ...rest, content: contentFor<LanguageModelV3Content>(content, withCalls), finishReason: finishForV3(finishReason), warnings: warnings.map(warningForV3) }
+    const { content, finishReason, warnings, ...rest } = await model.doGenerate(toOptions(options))
+    return { ...rest, content: toOlderContent<LanguageModelV3Content>(content, withCalls), finishReason: toFinishV3(finishReason), warnings: warnings.map(toWarningV3) }
   },
   doStream: async (options) => {
-    const { stream } = await model.doStream(optionsOf(options))
-    return { stream: mapped(stream, (part) => [streamPartForV3(part)]) }
+    const { stream } = await model.doStream(toOptions(options))
+    return { stream: mapStream(stream, (part) => [toStreamPartV3(part)]) }
   }
 })
 
 /** An agent's model in the specification v2. */
-export const asV2 = (model: LanguageModelV4): LanguageModelV2 => ({
+export const toV2 = (model: LanguageModelV4): LanguageModelV2 => ({
   specificationVersion: "v2",
   provider: model.provider,
   modelId: model.modelId,
   supportedUrls: {},
   doGenerate: async (options) => {
-    const { content, finishReason, providerMetadata, response, usage, warnings } = await model.doGenerate(optionsOf(options))
+    const { content, finishReason, providerMetadata, response, usage, warnings } = await model.doGenerate(toOptions(options))
     return {
-      content: contentFor<LanguageModelV2Content>(content, textual),
-      finishReason: finishForV2(finishReason),
-      usage: usageForV2(usage),
-      warnings: warnings.map(warningForV2),
+      content: toOlderContent<LanguageModelV2Content>(content, textual),
+      finishReason: toFinishV2(finishReason),
+      usage: toUsageV2(usage),
+      warnings: warnings.map(toWarningV2),
       ...(response === undefined ? {} : { response }),
-      ...metadataForV2(providerMetadata)
+      ...toMetadataV2(providerMetadata)
     }
   },
   doStream: async (options) => {
-    const { stream } = await model.doStream(optionsOf(options))
-    return { stream: mapped(stream, streamPartsForV2) }
+    const { stream } = await model.doStream(toOptions(options))
+    return { stream: mapStream(stream, toStreamPartsV2) }
   }
 })

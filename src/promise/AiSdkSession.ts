@@ -82,12 +82,12 @@ const readStored = Effect.fnUntraced(function*(
 })
 
 /** Returns whether the conversation waits for an answer to this very message. */
-const waitsFor = (prompt: NamedCall["prompt"], { messages }: StoredConversation, place: ConversationTexts.ConversationPlace): boolean => {
+const isWaitingFor = (prompt: NamedCall["prompt"], { messages }: StoredConversation, place: ConversationTexts.ConversationPlace): boolean => {
   const last = messages.at(-1)
   if (place._tag !== "Earlier" || place.next.length > 1 || typeof prompt !== "string" || last?.role !== "user") return false
   const isText = last.content.every(({ type }) => type === "text")
   const asked = Prompt.userMessage({ content: [Prompt.textPart({ text: prompt })] })
-  return isText && Conversation.text(last).trim() === Conversation.text(asked).trim()
+  return isText && Conversation.readText(last).trim() === Conversation.readText(asked).trim()
 }
 
 /** Returns whether a call without a history is the one message of a conversation again, and not its next one. */
@@ -113,7 +113,7 @@ const branchOff = Effect.fnUntraced(function*(
   return id
 })
 
-const warningOf = (named: string, id: string, why: string): string =>
+const formatWarning = (named: string, id: string, why: string): string =>
   `session "${named}" ${why}: this call is answered in the session "${id}" (providerMetadata.hermes.sessionId)`
 
 /** Finds the session that a call of a named session goes on in; see the module. */
@@ -132,13 +132,13 @@ export const placeCall = Effect.fnUntraced(function*(
   const isNext = history.length === 0 && !isOnlyMessage(prompt, first)
   if (isNext) return named
   // Secrets are not stored.
-  const kept = yield* StoredForm.maskedMessages(history)
+  const kept = yield* StoredForm.maskMessages(history)
   const others = yield* Effect.forEach((branches.get(sessionId) ?? []).toReversed(), (id) => readStored(store, id))
   const found = [first, ...others.flatMap((one) => one ?? [])].map((conversation) =>
     ({ conversation, place: ConversationTexts.findPlace(conversation.messages, kept) }))
   for (const { conversation, place } of found) {
     const { id } = conversation.session
-    const goesOn = waitsFor(prompt, conversation, place)
+    const goesOn = isWaitingFor(prompt, conversation, place)
     if (goesOn) return { input: { sessionId: id, goesOn }, warning: undefined }
     if (place._tag === "Same") return { input: { sessionId: id }, warning: undefined }
   }
@@ -148,9 +148,9 @@ export const placeCall = Effect.fnUntraced(function*(
     const id = yield* branchOff(conversation, place.position, source)
     if (id === undefined) break
     addBranch(branches, sessionId, id)
-    return { input: { sessionId: id }, warning: warningOf(sessionId, id, "went on behind the messages of this call") }
+    return { input: { sessionId: id }, warning: formatWarning(sessionId, id, "went on behind the messages of this call") }
   }
   const id = yield* Ids.makeSessionId
   addBranch(branches, sessionId, id)
-  return { input: { sessionId: id, history }, warning: warningOf(sessionId, id, "has other messages than this call") }
+  return { input: { sessionId: id, history }, warning: formatWarning(sessionId, id, "has other messages than this call") }
 })

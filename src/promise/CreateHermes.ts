@@ -54,7 +54,7 @@ import type { NeedsOf } from "../tool/ToolRegistry.ts"
 import type * as Toolset from "../tool/Toolset.ts"
 import * as EventIterator from "./EventIterator.ts"
 import { keepPerformer } from "./HermesServices.ts"
-import { aborted, fromCause, HermesError } from "./HermesError.ts"
+import { makeAbortedError, fromCause, HermesError } from "./HermesError.ts"
 import * as Options from "./PlainOptions.ts"
 import type { HermesTool } from "./StandardTool.ts"
 
@@ -109,29 +109,29 @@ export interface Hermes {
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
-const keyOf = (key: string | ReadonlyArray<string>): Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> =>
+const toRedactedKeys = (key: string | ReadonlyArray<string>): Redacted.Redacted<string> | ReadonlyArray<Redacted.Redacted<string>> =>
   typeof key === "string" ? Redacted.make(key) : key.map((one) => Redacted.make(one))
 
 const modelOptions: Options.Checks<HermesModel> = {
   provider: Options.text,
   model: Options.text,
-  apiKey: Options.kind("a key, or a list of keys", (key) => typeof key === "string" || Array.isArray(key) && key.every((one) => typeof one === "string")),
+  apiKey: Options.makeKindCheck("a key, or a list of keys", (key) => typeof key === "string" || Array.isArray(key) && key.every((one) => typeof one === "string")),
   baseUrl: Options.text,
   apiMode: Options.text,
   headers: Options.fields,
   abilities: Options.fields
 }
 
-const oneModel = Options.members("option of a model", modelOptions, ["model"])
+const oneModel = Options.makeMembersCheck("option of a model", modelOptions, ["model"])
 
-const modelChoice: Options.Check = (value, at) => {
+const checkModelChoice: Options.Check = (value, at) => {
   if (value === "offline" || Layer.isLayer(value)) return []
   const models: ReadonlyArray<unknown> = Array.isArray(value) ? value : [value]
   if (models.length === 0 || !models.every(Json.isFields)) return [`${at}: expected { provider, model, apiKey }, a list of them, "offline", or a layer of a provider`]
   return models.flatMap((one, index) => oneModel(one, Array.isArray(value) ? `${at}[${index}]` : at))
 }
 
-const toolList: Options.Check = (value, at) => {
+const checkToolList: Options.Check = (value, at) => {
   if (!Array.isArray(value)) return Options.list(value, at)
   const names = new Set<unknown>()
   return value.flatMap((one: unknown, index) => {
@@ -144,15 +144,15 @@ const toolList: Options.Check = (value, at) => {
 }
 
 const limits: Options.Checks<NonNullable<HermesOptions["budget"]>> = { tokens: Options.amount, dollars: Options.amount, seconds: Options.amount, toolCalls: Options.amount }
-const budget = Options.members("limit", limits)
+const budget = Options.makeMembersCheck("limit", limits)
 
 const runtimeOptions: Options.Checks<HermesOptions> = {
-  model: modelChoice,
-  tools: toolList,
-  on: Options.members("hook", Object.fromEntries(hookNames.map((name) => [name, Options.callback]))),
+  model: checkModelChoice,
+  tools: checkToolList,
+  on: Options.makeMembersCheck("hook", Object.fromEntries(hookNames.map((name) => [name, Options.callback]))),
   approve: Options.callback,
   hosts: Options.list,
-  store: Options.kind("\"memory\" or { sqlite: path }", (store) => store === "memory" || Json.isFields(store) && typeof store["sqlite"] === "string"),
+  store: Options.makeKindCheck("\"memory\" or { sqlite: path }", (store) => store === "memory" || Json.isFields(store) && typeof store["sqlite"] === "string"),
   budget,
   cwd: Options.text,
   identity: Options.text,
@@ -164,12 +164,12 @@ const runtimeOptions: Options.Checks<HermesOptions> = {
 }
 
 const runOptions: Options.Checks<HermesInput> = {
-  prompt: Options.kind("a text, or a list of parts", (prompt) => typeof prompt === "string" || Array.isArray(prompt)),
+  prompt: Options.makeKindCheck("a text, or a list of parts", (prompt) => typeof prompt === "string" || Array.isArray(prompt)),
   sessionId: Options.text,
   goesOn: Options.flag,
   expectedSession: Options.fields,
-  openCalls: Options.oneOf(["close", "run"]),
-  onInterrupt: Options.oneOf(["close", "leave"]),
+  openCalls: Options.makeChoiceCheck(["close", "run"]),
+  onInterrupt: Options.makeChoiceCheck(["close", "leave"]),
   source: Options.text,
   platform: Options.text,
   history: Options.list,
@@ -184,37 +184,37 @@ const runOptions: Options.Checks<HermesInput> = {
   reasoningEffort: Options.effort,
   streaming: Options.flag,
   readsText: Options.flag,
-  signal: Options.kind("an AbortSignal", (signal) => signal instanceof AbortSignal),
+  signal: Options.makeKindCheck("an AbortSignal", (signal) => signal instanceof AbortSignal),
   onEvent: Options.callback
 }
 
-const optionsProblems = Options.members("option of createHermes", runtimeOptions, ["model"])
-const inputProblems = Options.members("option of a run", runOptions)
+const optionsProblems = Options.makeMembersCheck("option of createHermes", runtimeOptions, ["model"])
+const inputProblems = Options.makeMembersCheck("option of a run", runOptions)
 
 /** Throws what is wrong, all of it. */
-const refuse = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyArray<string>): void => {
+const throwProblems = (tag: "ConfigError" | "InvalidInput", problems: ReadonlyArray<string>): void => {
   if (problems.length > 0) throw new HermesError(tag, problems.join("; "))
 }
 
-const routesOf = (model: HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
-  (isList(model) ? model : [model]).map(({ apiKey, ...route }) => apiKey === undefined ? route : { ...route, apiKey: keyOf(apiKey) })
+const toRoutes = (model: HermesModel | ReadonlyArray<HermesModel>): ReadonlyArray<ModelRoute> =>
+  (isList(model) ? model : [model]).map(({ apiKey, ...route }) => apiKey === undefined ? route : { ...route, apiKey: toRedactedKeys(apiKey) })
 
-const toolsetOf = (one: NonNullable<HermesOptions["tools"]>[number]): Toolset.Toolset<never, BuiltinNeeds> => "toolset" in one ? one.toolset : one
+const toToolset = (one: NonNullable<HermesOptions["tools"]>[number]): Toolset.Toolset<never, BuiltinNeeds> => "toolset" in one ? one.toolset : one
 
 const isProvider = (model: HermesOptions["model"]): model is Layer.Layer<Provider> => Layer.isLayer(model)
 
 const isList = (model: HermesModel | ReadonlyArray<HermesModel>): model is ReadonlyArray<HermesModel> => Array.isArray(model)
 
-const hooksOf = (on: Listeners) =>
+const toHooks = (on: Listeners) =>
   Object.entries(on).flatMap(([name, listener]) =>
     // The record's type pairs each name with its event; its entries only know some event.
     listener === undefined ? [] : [Hooks.fromPlain(name, listener as (event: Readonly<Record<string, unknown>>) => unknown)])
 
-const inputOf = (input: string | HermesInput): { readonly run: RunInput; readonly signal: AbortSignal | undefined } => {
+const toRunInput = (input: string | HermesInput): { readonly run: RunInput; readonly signal: AbortSignal | undefined } => {
   if (typeof input === "string") return { run: { prompt: input }, signal: undefined }
   // A program that is not type-checked may leave the prompt out.
   if (!Json.isFields(input) || !(typeof input.prompt === "string" || Array.isArray(input.prompt))) throw new HermesError("InvalidInput", "the prompt is missing: give a text, or { prompt }")
-  refuse("InvalidInput", inputProblems(input, ""))
+  throwProblems("InvalidInput", inputProblems(input, ""))
   const { onEvent, signal, ...rest } = input
   const told = onEvent === undefined ? {} : {
     onEvent: (events: ReadonlyArray<RunEvent>) =>
@@ -225,11 +225,11 @@ const inputOf = (input: string | HermesInput): { readonly run: RunInput; readonl
   return { run: { ...rest, ...told }, signal }
 }
 
-const disposed = (): HermesError => new HermesError("Disposed", "this runtime was disposed: make another one for further runs")
+const makeDisposedError = (): HermesError => new HermesError("Disposed", "this runtime was disposed: make another one for further runs")
 
 type OnEvent = NonNullable<RunInput["onEvent"]>
 
-const both = (first: OnEvent, second: OnEvent): OnEvent => (events) => Effect.andThen(first(events), second(events))
+const combineListeners = (first: OnEvent, second: OnEvent): OnEvent => (events) => Effect.andThen(first(events), second(events))
 
 /** A runtime of a layer that was composed with Effect. */
 export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
@@ -237,10 +237,10 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
   /** Lets go of runs whose readers are behind: they would wait for them while they are ended. */
   const open = new Set<() => void>()
   let isDisposed = false
-  const settled = async <A>(effect: Effect.Effect<A, unknown, Agent.Agent>, signal?: AbortSignal): Promise<A> => {
+  const runToEnd = async <A>(effect: Effect.Effect<A, unknown, Agent.Agent>, signal?: AbortSignal): Promise<A> => {
     // A fiber begins before it looks at its signal, and may be done by then.
-    if (signal?.aborted === true) throw aborted(signal.reason)
-    if (isDisposed) throw disposed()
+    if (signal?.aborted === true) throw makeAbortedError(signal.reason)
+    if (isDisposed) throw makeDisposedError()
     const exit = await runtime.runPromiseExit(effect, signal === undefined ? {} : { signal })
     if (Exit.isSuccess(exit)) return exit.value
     throw fromCause(exit.cause, signal?.reason)
@@ -252,42 +252,42 @@ export const fromLayer = <E>(layer: Layer.Layer<Agent.Agent, E>): Hermes => {
   }
   const hermes: Hermes = {
     run: async (input) => {
-      const { run, signal } = inputOf(input)
-      return await settled(Agent.run(run), signal)
+      const { run, signal } = toRunInput(input)
+      return await runToEnd(Agent.run(run), signal)
     },
     stream: (input) => {
-      const { run, signal } = inputOf(input)
+      const { run, signal } = toRunInput(input)
       return EventIterator.make({
         fork: (offer) => {
-          if (isDisposed) throw disposed()
-          const onEvent = run.onEvent === undefined ? offer : both(run.onEvent, offer)
+          if (isDisposed) throw makeDisposedError()
+          const onEvent = run.onEvent === undefined ? offer : combineListeners(run.onEvent, offer)
           return runtime.runFork(Agent.run({ ...run, streaming: run.streaming ?? true, onEvent }))
         },
         open,
         signal
       })
     },
-    stop: async (sessionId) => !isDisposed && await settled(Agent.Agent.use((agent) => agent.stop(sessionId))),
+    stop: async (sessionId) => !isDisposed && await runToEnd(Agent.Agent.use((agent) => agent.stop(sessionId))),
     dispose,
     [Symbol.asyncDispose]: dispose
   }
-  keepPerformer(hermes, (work) => settled(work))
+  keepPerformer(hermes, (work) => runToEnd(work))
   return hermes
 }
 
 /** A runtime of plain values. Throws a `ConfigError` that names each option that is unknown or does not fit. */
 export const createHermes = (options: HermesOptions): Hermes => {
   if (!Json.isFields(options)) throw new HermesError("ConfigError", "createHermes takes an object of options, at least { model }")
-  refuse("ConfigError", optionsProblems(options, ""))
+  throwProblems("ConfigError", optionsProblems(options, ""))
   const { approve, model, on = {}, store, tools = [], ...settings } = options
   const parts = {
     ...settings,
-    tools: tools.map(toolsetOf),
-    hooks: hooksOf(on),
+    tools: tools.map(toToolset),
+    hooks: toHooks(on),
     store: store === undefined || store === "memory" ? SessionStore.layerMemory : SessionStore.layerSqlite({ path: store.sqlite }),
     approvals: approve && Approvals.layerCallback((question) =>
       Effect.map(Effect.tryPromise(async () => await approve(question)), (answer) => answer === true ? "once" : answer === false ? "deny" : answer))
   }
   if (model === "offline") return fromLayer(Runtime.layer(parts))
-  return fromLayer(isProvider(model) ? Runtime.layer({ ...parts, provider: model }) : Runtime.layer({ ...parts, routes: routesOf(model) }))
+  return fromLayer(isProvider(model) ? Runtime.layer({ ...parts, provider: model }) : Runtime.layer({ ...parts, routes: toRoutes(model) }))
 }

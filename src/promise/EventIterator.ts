@@ -8,13 +8,13 @@ import * as Fiber from "effect/Fiber"
 import * as Pull from "effect/Pull"
 import * as EventHandoff from "../agent/EventHandoff.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
-import { aborted, fromCause } from "./HermesError.ts"
+import { makeAbortedError, fromCause } from "./HermesError.ts"
 
 /** Events that a reader may be behind before the run waits for it. */
 const buffer = 256
 
 /** The run that is read. */
-export interface Running {
+export interface RunSource {
   /** Starts it, with the function that takes its events. */
   readonly fork: (offer: EventHandoff.EventHandoff<RunEvent, unknown>["offer"]) => Fiber.Fiber<unknown, unknown>
   /** Has, while the run is under way, the function that lets go of it where it waits for its reader. */
@@ -25,7 +25,7 @@ export interface Running {
 const over: IteratorResult<RunEvent> = { done: true, value: undefined }
 
 /** An iterator; its run begins with the first `next`. */
-export const make = ({ fork, open, signal }: Running): AsyncIterableIterator<RunEvent> => {
+export const make = ({ fork, open, signal }: RunSource): AsyncIterableIterator<RunEvent> => {
   const { close, end, offer, pull } = EventHandoff.make<RunEvent, unknown>(buffer)
   let events: ReadonlyArray<RunEvent> = []
   let at = 0
@@ -35,29 +35,29 @@ export const make = ({ fork, open, signal }: Running): AsyncIterableIterator<Run
 
   let isCut = false
 
-  const letGo = (): void => {
+  const releaseRun = (): void => {
     isCut = true
     Effect.runSync(close)
   }
-  const abort = (): void => {
-    letGo()
+  const abortRun = (): void => {
+    releaseRun()
     fiber?.interruptUnsafe()
   }
-  const begin = (): void => {
-    if (signal?.aborted === true) throw aborted(signal.reason)
+  const beginRun = (): void => {
+    if (signal?.aborted === true) throw makeAbortedError(signal.reason)
     fiber = fork(offer)
-    open.add(letGo)
-    signal?.addEventListener("abort", abort, { once: true })
+    open.add(releaseRun)
+    signal?.addEventListener("abort", abortRun, { once: true })
     fiber.addObserver((exit) => {
-      open.delete(letGo)
-      signal?.removeEventListener("abort", abort)
+      open.delete(releaseRun)
+      signal?.removeEventListener("abort", abortRun)
       // Events are missing, also where the run came to its end all the same.
       Effect.runSync(end(isCut ? Exit.interrupt() : exit))
     })
   }
-  const read = async (): Promise<IteratorResult<RunEvent>> => {
+  const readNext = async (): Promise<IteratorResult<RunEvent>> => {
     if (isOver) return over
-    if (fiber === undefined) begin()
+    if (fiber === undefined) beginRun()
     if (at >= events.length) {
       const exit = await Effect.runPromiseExit(pull)
       if (Exit.isFailure(exit)) {
@@ -73,7 +73,7 @@ export const make = ({ fork, open, signal }: Running): AsyncIterableIterator<Run
   }
   return {
     next: () => {
-      const result = reading.then(read)
+      const result = reading.then(readNext)
       reading = result.catch(() => void (isOver = true))
       return result
     },

@@ -23,7 +23,7 @@ import * as Json from "../domain/Json.ts"
 export type Tag = AgentError["_tag"] | "Aborted" | "Disposed" | "Unexpected"
 
 /** Tags that a run fails with. A failure of another tag, of middleware for example, is named by its own. */
-const tagOf = (error: unknown): string =>
+const readTag = (error: unknown): string =>
   typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string" ? error._tag : "Unexpected"
 
 /** A failure of a run. */
@@ -55,12 +55,12 @@ export class HermesError extends Error {
 export const fromError = (error: unknown): HermesError => {
   if (error instanceof HermesError) return error
   const message = error instanceof Error ? error.message : Json.toText(error)
-  return new HermesError(tagOf(error), message, { cause: error, reason: AiError.isAiError(error) ? error.reason._tag : undefined })
+  return new HermesError(readTag(error), message, { cause: error, reason: AiError.isAiError(error) ? error.reason._tag : undefined })
 }
 
 /** The error of a run that was ended from outside, by a signal with this reason or by the end of the runtime. */
-export const aborted = (reason?: unknown): HermesError => new HermesError("Aborted", "the run was aborted", { cause: reason })
+export const makeAbortedError = (reason?: unknown): HermesError => new HermesError("Aborted", "the run was aborted", { cause: reason })
 
 /** The end of a run as the error that it is outside. `reason` is that of the signal that ended it. */
 export const fromCause = (cause: Cause.Cause<unknown>, reason?: unknown): HermesError =>
-  Cause.hasInterruptsOnly(cause) ? aborted(reason) : fromError(Cause.squash(cause))
+  Cause.hasInterruptsOnly(cause) ? makeAbortedError(reason) : fromError(Cause.squash(cause))

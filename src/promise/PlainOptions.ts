@@ -10,7 +10,7 @@
  */
 import type { ReasoningEffort } from "../domain/Model.ts"
 import * as Json from "../domain/Json.ts"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 
 /** Tells what is wrong with a value at a place; nothing where it fits. */
 export type Check = (value: unknown, at: string) => ReadonlyArray<string>
@@ -19,40 +19,40 @@ export type Check = (value: unknown, at: string) => ReadonlyArray<string>
 export type Checks<Options> = { readonly [Name in keyof Required<Options>]: Check }
 
 /** A value of one kind. */
-export const kind = (expected: string, fits: (value: unknown) => boolean): Check => (value, at) => fits(value) ? [] : [`${at}: expected ${expected}`]
+export const makeKindCheck = (expected: string, fits: (value: unknown) => boolean): Check => (value, at) => fits(value) ? [] : [`${at}: expected ${expected}`]
 
 /** A value that its reader checks. */
-export const checkedElsewhere: Check = () => []
+export const skipCheck: Check = () => []
 
-export const text = kind("a text", (value) => typeof value === "string")
-export const flag = kind("true or false", (value) => typeof value === "boolean")
-export const callback = kind("a function", (value) => typeof value === "function")
-export const list = kind("a list", Array.isArray)
-export const fields = kind("an object", Json.isFields)
-export const count = kind("a whole number, 1 or more", (value) => Number.isSafeInteger(value) && Number(value) >= 1)
-export const amount = kind("a number, 0 or more", (value) => typeof value === "number" && value >= 0)
-export const number = kind("a number", Number.isFinite)
-export const duration = kind("a number, more than 0", (value) => typeof value === "number" && value > 0)
+export const text = makeKindCheck("a text", (value) => typeof value === "string")
+export const flag = makeKindCheck("true or false", (value) => typeof value === "boolean")
+export const callback = makeKindCheck("a function", (value) => typeof value === "function")
+export const list = makeKindCheck("a list", Array.isArray)
+export const fields = makeKindCheck("an object", Json.isFields)
+export const count = makeKindCheck("a whole number, 1 or more", (value) => Number.isSafeInteger(value) && Number(value) >= 1)
+export const amount = makeKindCheck("a number, 0 or more", (value) => typeof value === "number" && value >= 0)
+export const number = makeKindCheck("a number", Number.isFinite)
+export const duration = makeKindCheck("a number, more than 0", (value) => typeof value === "number" && value > 0)
 
 /** One of a few texts. */
-export const oneOf = <const Names extends ReadonlyArray<string>>(names: Names): Check =>
-  kind(`one of ${names.join(", ")}`, (value) => names.some((name) => name === value))
+export const makeChoiceCheck = <const Names extends ReadonlyArray<string>>(names: Names): Check =>
+  makeKindCheck(`one of ${names.join(", ")}`, (value) => names.some((name) => name === value))
 
 const efforts: { readonly [Effort in ReasoningEffort]: true } = { none: true, minimal: true, low: true, medium: true, high: true, xhigh: true }
 
 /** A reasoning effort. */
-export const effort = oneOf(Object.keys(efforts))
+export const effort = makeChoiceCheck(Object.keys(efforts))
 
 /** Members of an object by their checks, of which some must be there; `what` is what a member is called where it is unknown. */
-export const members = (what: string, checks: Readonly<Record<string, Check>>, needed: ReadonlyArray<string> = []): Check => (value, at) => {
+export const makeMembersCheck = (what: string, checks: Readonly<Record<string, Check>>, needed: ReadonlyArray<string> = []): Check => (value, at) => {
   if (!Json.isFields(value)) return fields(value, at)
-  const placeOf = (name: string): string => at === "" ? name : `${at}.${name}`
-  const absent = needed.filter((name) => value[name] === undefined).flatMap((name) => checks[name]?.(undefined, placeOf(name)) ?? [])
+  const formatPlace = (name: string): string => at === "" ? name : `${at}.${name}`
+  const absent = needed.filter((name) => value[name] === undefined).flatMap((name) => checks[name]?.(undefined, formatPlace(name)) ?? [])
   const given = Object.entries(value).flatMap(([name, member]) => {
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (check !== undefined) return member === undefined ? [] : check(member, placeOf(name))
-    const meant = nearest(name, Object.keys(checks))
-    return [`${placeOf(name)}: no such ${what}${meant === undefined ? "" : `; did you mean ${meant}?`}`]
+    if (check !== undefined) return member === undefined ? [] : check(member, formatPlace(name))
+    const meant = findNearest(name, Object.keys(checks))
+    return [`${formatPlace(name)}: no such ${what}${meant === undefined ? "" : `; did you mean ${meant}?`}`]
   })
   return [...absent, ...given]
 }

@@ -69,63 +69,63 @@ export interface HermesTool {
   readonly toolset: Toolset.Toolset
 }
 
-type Named = Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">
+type NamedTool = Pick<ToolOptions<StandardSchemaV1>, "input" | "name" | "parameters">
 
-const refused = (name: string, problem: string, cause?: unknown): HermesError => new HermesError("ConfigError", `tool "${name}": ${problem}`, { cause })
+const makeToolError = (name: string, problem: string, cause?: unknown): HermesError => new HermesError("ConfigError", `tool "${name}": ${problem}`, { cause })
 
 const wanted = "give the JSON Schema of an object as parameters"
 
 /** The JSON Schema of a schema, where it has one. */
-const schemaOf = ({ input, name }: Named): unknown => {
+const findSchema = ({ input, name }: NamedTool): unknown => {
   const standard: object = input["~standard"]
   const converter = "jsonSchema" in standard && typeof standard.jsonSchema === "object" ? standard.jsonSchema : null
   if (converter === null || !("input" in converter) || typeof converter.input !== "function") return undefined
   try {
     return converter.input({ target: "draft-2020-12" })
   } catch (error) {
-    throw refused(name, `its schema has no JSON Schema (${Faults.describe(error)}): ${wanted}`, error)
+    throw makeToolError(name, `its schema has no JSON Schema (${Faults.describeError(error)}): ${wanted}`, error)
   }
 }
 
-const parametersOf = (given: Named): Readonly<Record<string, unknown>> => {
+const findParameters = (given: NamedTool): Readonly<Record<string, unknown>> => {
   const { input, name, parameters } = given
   // A program that is not type-checked may give anything.
   const standard: unknown = (input as StandardSchemaV1 | undefined)?.["~standard"]
-  if (!Json.isFields(standard) || typeof standard["validate"] !== "function") throw refused(name, "input is no Standard Schema: give one of Zod, ArkType, Valibot or Effect")
-  const schema = parameters ?? schemaOf(given)
+  if (!Json.isFields(standard) || typeof standard["validate"] !== "function") throw makeToolError(name, "input is no Standard Schema: give one of Zod, ArkType, Valibot or Effect")
+  const schema = parameters ?? findSchema(given)
   if (Json.isFields(schema) && schema["type"] === "object") return schema
-  throw refused(name, `${schema === undefined ? "its schema has no JSON Schema" : "its arguments are no object"}: ${wanted}`)
+  throw makeToolError(name, `${schema === undefined ? "its schema has no JSON Schema" : "its arguments are no object"}: ${wanted}`)
 }
 
-const issueText = ({ message, path = [] }: StandardSchemaV1.Issue): string => {
+const formatIssue = ({ message, path = [] }: StandardSchemaV1.Issue): string => {
   const at = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")
   return at === "" ? message : `${at}: ${message}`
 }
 
 /** Reads the answer of a schema; one by hand may answer anything. */
-const checkedBy = (result: StandardSchemaV1.Result<unknown>): { readonly value: unknown } | { readonly problem: string } => {
+const readCheckResult = (result: StandardSchemaV1.Result<unknown>): { readonly value: unknown } | { readonly problem: string } => {
   if (!Json.isFields(result)) throw new Error("it gave neither a value nor issues")
-  if (result.issues !== undefined) return { problem: result.issues.map(issueText).join("; ") || "its schema gives no reason" }
+  if (result.issues !== undefined) return { problem: result.issues.map(formatIssue).join("; ") || "its schema gives no reason" }
   if (!("value" in result)) throw new Error("it gave neither a value nor issues")
   return { value: result.value }
 }
 
 /** Reads the arguments, and runs the function with what the schema makes of them. */
-const runOf = <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] => (params) => {
-  const failed = (phase: ToolFailed["phase"]) => (error: unknown) =>
-    new ToolFailed({ tool: name, phase, message: Faults.describe(error), cause: error })
+const makeRun = <Input extends StandardSchemaV1>({ execute, input, name }: ToolOptions<Input>): BoundTool["run"] => (params) => {
+  const makeFailure = (phase: ToolFailed["phase"]) => (error: unknown) =>
+    new ToolFailed({ tool: name, phase, message: Faults.describeError(error), cause: error })
   return Effect.gen(function*() {
     const { cwd, sessionId, turnId } = yield* ToolContext
     const checked = yield* Effect.tryPromise({
-      try: async () => checkedBy(await input["~standard"].validate(params)),
-      catch: (error) => failed("handler")(new Error(`its schema failed: ${Faults.describe(error)}`, { cause: error }))
+      try: async () => readCheckResult(await input["~standard"].validate(params)),
+      catch: (error) => makeFailure("handler")(new Error(`its schema failed: ${Faults.describeError(error)}`, { cause: error }))
     })
-    if ("problem" in checked) return yield* failed("parameters")(new Error(checked.problem))
+    if ("problem" in checked) return yield* makeFailure("parameters")(new Error(checked.problem))
     // The schema has made this value: its type is that of the schema's output.
     const args = checked.value as StandardSchemaV1.InferOutput<Input>
     const output: unknown = yield* Effect.tryPromise({
       try: async (signal) => await execute(args, { sessionId, turnId, cwd, signal }),
-      catch: failed("handler")
+      catch: makeFailure("handler")
     })
     return { output: output ?? null, isFailure: false }
   })
@@ -134,15 +134,15 @@ const runOf = <Input extends StandardSchemaV1>({ execute, input, name }: ToolOpt
 const toolOptions: Options.Checks<ToolOptions<StandardSchemaV1>> = {
   name: Options.text,
   description: Options.text,
-  input: Options.checkedElsewhere,
+  input: Options.skipCheck,
   execute: Options.callback,
-  parameters: Options.checkedElsewhere,
+  parameters: Options.skipCheck,
   readonly: Options.flag,
   needsApproval: Options.flag,
   timeout: Options.duration
 }
 
-const toolProblems = Options.members("option of a tool", toolOptions, ["name", "description", "execute"])
+const toolProblems = Options.makeMembersCheck("option of a tool", toolOptions, ["name", "description", "execute"])
 
 /** Names that every model API takes. */
 const nameRule = /^[a-zA-Z0-9_-]{1,64}$/
@@ -152,11 +152,11 @@ export const tool = <Input extends StandardSchemaV1>(options: ToolOptions<Input>
   if (!Json.isFields(options)) throw new HermesError("ConfigError", "tool takes an object: { name, description, input, execute }")
   const { description, name, needsApproval, timeout } = options
   const problems = toolProblems(options, "")
-  if (problems.length > 0) throw typeof name === "string" ? refused(name, problems.join("; ")) : new HermesError("ConfigError", `a tool: ${problems.join("; ")}`)
-  if (!nameRule.test(name)) throw refused(name, "its name is not 1 to 64 letters, digits, _ or -: no model API takes another one")
-  const parameters = parametersOf(options)
+  if (problems.length > 0) throw typeof name === "string" ? makeToolError(name, problems.join("; ")) : new HermesError("ConfigError", `a tool: ${problems.join("; ")}`)
+  if (!nameRule.test(name)) throw makeToolError(name, "its name is not 1 to 64 letters, digits, _ or -: no model API takes another one")
+  const parameters = findParameters(options)
   const plain = Tool.dynamic(name, { description, parameters: { ...parameters }, ...(needsApproval === undefined ? {} : { needsApproval }) })
-  const facts = Annotations.facts(plain)
+  const facts = Annotations.readFacts(plain)
   const bound: BoundTool = {
     toolset: name,
     tool: plain,
@@ -166,7 +166,7 @@ export const tool = <Input extends StandardSchemaV1>(options: ToolOptions<Input>
       ...(options.readonly === undefined ? {} : { readonly: options.readonly }),
       ...(timeout === undefined ? {} : { timeout: Duration.seconds(timeout) })
     },
-    run: runOf(options)
+    run: makeRun(options)
   }
   return { toolset: Toolset.fromBound(name, [plain], Effect.succeed([bound])) }
 }

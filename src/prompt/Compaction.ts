@@ -100,50 +100,50 @@ const maxSessions = 1_000
 const leastSaving = 0.1
 const maxIneffective = 2
 
-interface Known {
+interface SessionState {
   ineffective: number
   pausedUntil: number
 }
 
 /** Tokens that a note should have. */
-const summaryTokens = (content: number, window: number): number =>
+const computeSummaryTokens = (content: number, window: number): number =>
   Math.round(Math.max(leastSummary, Math.min(content * summaryRatio, window * 0.05, mostSummary)))
 
 /** Images of messages before the newest one with images are named instead. */
-const withoutOldFiles = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
+const dropOldFiles = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
   const newest = messages.findLastIndex((message) => message.role === "user" && message.content.some(({ type }) => type === "file"))
-  return messages.map((message, at) => at < newest ? Prune.withoutFiles(message) : message)
+  return messages.map((message, at) => at < newest ? Prune.replaceFiles(message) : message)
 }
 
 /**
  * The conversation with a note in place of its middle: a message of its own in the user's role. Where that stands beside another
  * one of the user, the history stage joins them for the protocols that want it.
  */
-const assemble = ({ head, pinned, tail }: Split.Parts, summary: string): ReadonlyArray<Prompt.Message> => [
+const assembleWithSummary = ({ head, pinned, tail }: Split.Parts, summary: string): ReadonlyArray<Prompt.Message> => [
   ...head,
-  Prompt.userMessage({ content: [Prompt.textPart({ text: SummaryText.framed(summary) })] }),
-  ...withoutOldFiles(pinned === undefined ? tail : [pinned, ...tail])
+  Prompt.userMessage({ content: [Prompt.textPart({ text: SummaryText.frameSummary(summary) })] }),
+  ...dropOldFiles(pinned === undefined ? tail : [pinned, ...tail])
 ]
 
 /**
  * The conversation with the provider's encrypted item in place of its middle. What the user said there stays, as the item does not
  * hold it. Another provider reads the text of the item's message.
  */
-const assembleItem = ({ head, middle, pinned, tail }: Split.Parts, item: string): ReadonlyArray<Prompt.Message> => [
+const assembleWithItem = ({ head, middle, pinned, tail }: Split.Parts, item: string): ReadonlyArray<Prompt.Message> => [
   ...head,
-  ...withoutOldFiles(middle.filter((message) => message.role === "user" && !SummaryText.isStandIn(message))),
+  ...dropOldFiles(middle.filter((message) => message.role === "user" && !SummaryText.isStandIn(message))),
   Prompt.userMessage({ content: [Prompt.textPart({ text: SummaryText.itemText, options: { codex_responses: { compaction: item } } })] }),
-  ...withoutOldFiles(pinned === undefined ? tail : [pinned, ...tail])
+  ...dropOldFiles(pinned === undefined ? tail : [pinned, ...tail])
 ]
 
 /** Newest results that context editing keeps: about those of the newest messages, as a result comes with its call. */
-const keptResults = (protectLast: number): number => Math.max(3, Math.floor(protectLast / 2))
+const countKeptResults = (protectLast: number): number => Math.max(3, Math.floor(protectLast / 2))
 
 /** The engine. `summarise` asks a model for the note, `provider` compacts at the provider where the settings want that. */
 export const make = (settings: Settings, summarise: Summarise, provider: ProviderCompaction = noProvider): CompactionPort.Service => {
   const { engine = "compressor", protectFirst = 3, protectLast = 20, targetRatio = 0.2, threshold = 0.5 } = settings
-  const sessions = new Map<SessionId, Known>()
-  const knownOf = (id: SessionId): Known => {
+  const sessions = new Map<SessionId, SessionState>()
+  const touchSessionState = (id: SessionId): SessionState => {
     const known = sessions.get(id) ?? { ineffective: 0, pausedUntil: 0 }
     sessions.delete(id)
     sessions.set(id, known)
@@ -165,7 +165,7 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
   })
 
   /** The conversation compacted by the provider; undefined where it cannot. */
-  const atProvider = (
+  const compactAtProvider = (
     messages: ReadonlyArray<Prompt.Message>,
     bounds: Parameters<typeof Split.split>[1],
     { conversationId, ...context }: SummaryAsk["context"] & Pick<CompactionPort.Request, "conversationId">,
@@ -174,23 +174,23 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
     const parts = Split.split(messages, bounds)
     if (parts === undefined) return Effect.succeed(undefined)
     return provider.compact({ messages: [...parts.head, ...parts.middle], context, conversationId }).pipe(
-      Effect.map((item) => item === undefined ? undefined : assembleItem(parts, item)),
+      Effect.map((item) => item === undefined ? undefined : assembleWithItem(parts, item)),
       Effect.catch((error) => Effect.as(notify(`the provider did not compact the conversation, so a note is written: ${error.message}`), undefined))
     )
   }
 
   /** A plan of middleware: the same summaries, pauses and bounds. */
-  const planned = Effect.fnUntraced(function*(
+  const runPlan = Effect.fnUntraced(function*(
     { focus, messages, notify = () => Effect.void, sessionId, taskId, turnId, window }: CompactionPort.Request,
     plan: CompactionPlan,
-    known: Known
+    known: SessionState
   ) {
     const now = yield* Clock.currentTimeMillis
     if (known.ineffective >= maxIneffective || (plan.strategy === "llm_summary" && now < known.pausedUntil)) return messages
     const summariseOne: Planned.Summarise<AiError.AiError | ConfigError> = (middle, previous) => {
-      const tokens = summaryTokens(Split.tokensOfAll(middle), window)
+      const tokens = computeSummaryTokens(Split.estimateTotalTokens(middle), window)
       return summarise({
-        message: SummaryText.question({ middle, previous, focus, prompt: plan.prompt, tokens }),
+        message: SummaryText.buildQuestion({ middle, previous, focus, prompt: plan.prompt, tokens }),
         maxOutputTokens: tokens * 2,
         context: { sessionId, taskId, turnId },
         ...plan.summaryModel
@@ -203,8 +203,8 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
       })
     )
     if (smaller === messages) return messages
-    const before = Split.tokensOfAll(messages)
-    const after = Split.tokensOfAll(smaller)
+    const before = Split.estimateTotalTokens(messages)
+    const after = Split.estimateTotalTokens(smaller)
     known.ineffective = plan.strategy === "llm_summary" && after > before * (1 - leastSaving) ? known.ineffective + 1 : 0
     return after < before ? smaller : messages
   })
@@ -212,38 +212,38 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
   const compact: CompactionPort.Service["compact"] = Effect.fnUntraced(function*(request) {
     const { conversationId, focus, keepExchanges, messages, notify = () => Effect.void, reason, sessionId, taskId, turnId, window } = request
     // A conversation that was compacted goes on in another session.
-    const known = knownOf(conversationId ?? sessionId)
-    if (request.plan !== undefined) return yield* planned(request, request.plan, known)
+    const known = touchSessionState(conversationId ?? sessionId)
+    if (request.plan !== undefined) return yield* runPlan(request, request.plan, known)
     const isRefused = reason !== "threshold" && reason !== "manual"
     if (reason === "threshold" && known.ineffective >= maxIneffective) return messages
     if (messages.length <= protectFirst + 5) return messages
-    const before = Split.tokensOfAll(messages)
+    const before = Split.estimateTotalTokens(messages)
     const limit = trigger(window)
     const tailTokens = limit * targetRatio
-    const recent = Math.max(protectLast, Split.fitting(messages, tailTokens))
+    const recent = Math.max(protectLast, Split.countFittingMessages(messages, tailTokens))
     const pruned = Prune.prune(messages, messages[0]?.role === "system" ? 1 : 0, messages.length - (isRefused ? Math.min(recent, 4) : recent))
-    const saved = before - Split.tokensOfAll(pruned)
+    const saved = before - Split.estimateTotalTokens(pruned)
     // The provider counts more than the estimate knows of: tools, the system prompt.
     if (reason === "threshold" && (request.tokens ?? before) - saved < limit && saved >= before * leastSaving) {
       known.ineffective = 0
       return pruned
     }
-    const previous = pruned.map(SummaryText.summaryOf).findLast((summary) => summary !== undefined)
-    const parts = Split.split(pruned.filter((message) => SummaryText.summaryOf(message) === undefined), { protectFirst, tailTokens, keepExchanges })
+    const previous = pruned.map(SummaryText.findSummary).findLast((summary) => summary !== undefined)
+    const parts = Split.split(pruned.filter((message) => SummaryText.findSummary(message) === undefined), { protectFirst, tailTokens, keepExchanges })
     if (parts === undefined) return saved > 0 ? pruned : messages
     const now = yield* Clock.currentTimeMillis
     if (reason !== "manual" && now < known.pausedUntil) return isRefused ? pruned : messages
     const context = { sessionId, taskId, turnId }
     if ((yield* isAvailable(notify)) && engine === "responses_compact") {
-      const compacted = yield* atProvider(messages, { protectFirst, tailTokens, keepExchanges }, { ...context, conversationId }, notify)
-      if (compacted !== undefined && Split.tokensOfAll(compacted) < before) {
-        known.ineffective = Split.tokensOfAll(compacted) > before * (1 - leastSaving) ? known.ineffective + 1 : 0
+      const compacted = yield* compactAtProvider(messages, { protectFirst, tailTokens, keepExchanges }, { ...context, conversationId }, notify)
+      if (compacted !== undefined && Split.estimateTotalTokens(compacted) < before) {
+        known.ineffective = Split.estimateTotalTokens(compacted) > before * (1 - leastSaving) ? known.ineffective + 1 : 0
         return compacted
       }
     }
-    const tokens = summaryTokens(Split.tokensOfAll(parts.middle), window)
+    const tokens = computeSummaryTokens(Split.estimateTotalTokens(parts.middle), window)
     const summary = yield* summarise({
-      message: SummaryText.question({ middle: parts.middle, previous, focus, tokens }),
+      message: SummaryText.buildQuestion({ middle: parts.middle, previous, focus, tokens }),
       maxOutputTokens: tokens * 2,
       context
     }).pipe(
@@ -254,8 +254,8 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
       })
     )
     if (summary === undefined) return isRefused ? pruned : messages
-    const compacted = assemble(parts, summary)
-    const after = Split.tokensOfAll(compacted)
+    const compacted = assembleWithSummary(parts, summary)
+    const after = Split.estimateTotalTokens(compacted)
     known.ineffective = after > before * (1 - leastSaving) ? known.ineffective + 1 : 0
     return after < before ? compacted : messages
   })
@@ -264,7 +264,7 @@ export const make = (settings: Settings, summarise: Summarise, provider: Provide
     compact,
     trigger,
     leastMessages: protectFirst + protectLast + 1,
-    ...(engine === "context_editing" ? { edits: { threshold, keepResults: keptResults(protectLast) } } : {})
+    ...(engine === "context_editing" ? { edits: { threshold, keepResults: countKeptResults(protectLast) } } : {})
   }
 }
 

@@ -19,7 +19,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Injection from "../domain/Injection.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
+import { describeReason } from "../domain/PathProblem.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 
 /** Characters of one file in a prompt at most. */
@@ -50,7 +50,7 @@ export interface ProjectContext {
 }
 
 /** A text in the length that a prompt has room for: its beginning and its end, with a note between them. */
-export const shortened = (name: string, text: string): string =>
+export const shortenText = (name: string, text: string): string =>
   text.length <= longest
     ? text
     : [
@@ -59,23 +59,23 @@ export const shortened = (name: string, text: string): string =>
       text.slice(-tailChars).toWellFormed()
     ].join("\n\n")
 
-const withoutFrontmatter = (text: string): string => text.replace(/^---\r?\n[\s\S]*?\r?\n---[ \t]*(?:\r?\n|$)/, "")
+const stripFrontmatter = (text: string): string => text.replace(/^---\r?\n[\s\S]*?\r?\n---[ \t]*(?:\r?\n|$)/, "")
 
 /** A file's text as it may be shown; undefined when nothing is in it. */
-const shown = (name: string, raw: string): ContextFile | undefined => {
-  const text = TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.wellFormed(raw.replace(/^\ufeff/, "")))).trim()
+const toContextFile = (name: string, raw: string): ContextFile | undefined => {
+  const text = TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.toWellFormed(raw.replace(/^\ufeff/, "")))).trim()
   if (text === "") return undefined
-  const judged = Injection.contextFile(name, text)
+  const judged = Injection.screenContextFile(name, text)
   const hidden = judged.findings.find((finding) => finding.hidden !== undefined)?.hidden
-  return { name, text: shortened(name, judged.text), isNotice: judged.findings.length > 0, ...hidden === undefined ? {} : { hidden } }
+  return { name, text: shortenText(name, judged.text), isNotice: judged.findings.length > 0, ...hidden === undefined ? {} : { hidden } }
 }
 
-const notice = (name: string, why: string): ContextFile => ({ name, text: `[${name} was not loaded: ${why}]`, isNotice: true })
+const makeNotice = (name: string, why: string): ContextFile => ({ name, text: `[${name} was not loaded: ${why}]`, isNotice: true })
 
 const isMissing = ({ reason }: PlatformError): boolean => reason._tag === "NotFound" || reason._tag === "BadResource"
 
 /** Reads one file; undefined when there is none, or nothing is in it. */
-const read = Effect.fnUntraced(function*(
+const readContextFile = Effect.fnUntraced(function*(
   path: string,
   name: string,
   within: string | undefined
@@ -87,26 +87,26 @@ const read = Effect.fnUntraced(function*(
     if (type !== "File") return undefined
     if (within !== undefined) {
       const target = paths.relative(yield* fs.realPath(within), yield* fs.realPath(path))
-      if (target.startsWith("..") || paths.isAbsolute(target)) return notice(name, "it is a link that leads out of the project")
+      if (target.startsWith("..") || paths.isAbsolute(target)) return makeNotice(name, "it is a link that leads out of the project")
     }
-    if (size > maxBytes) return notice(name, `it is larger than ${maxBytes / 1_000_000} MB`)
+    if (size > maxBytes) return makeNotice(name, `it is larger than ${maxBytes / 1_000_000} MB`)
     const text = yield* fs.readFileString(path)
-    return text.includes("\0") ? notice(name, "it is not a text") : shown(name, /\.hermes\.md$|HERMES\.md$|\.mdc$/.test(name) ? withoutFrontmatter(text) : text)
+    return text.includes("\0") ? makeNotice(name, "it is not a text") : toContextFile(name, /\.hermes\.md$|HERMES\.md$|\.mdc$/.test(name) ? stripFrontmatter(text) : text)
   }).pipe(
-    Effect.catchTag("PlatformError", (error) => Effect.succeed(isMissing(error) ? undefined : notice(name, reasonOf(error))))
+    Effect.catchTag("PlatformError", (error) => Effect.succeed(isMissing(error) ? undefined : makeNotice(name, describeReason(error))))
   )
 })
 
-const exists = (path: string): Effect.Effect<boolean, never, FileSystem.FileSystem> =>
+const isExistingPath = (path: string): Effect.Effect<boolean, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.exists(path), () => false))
 
 /** The directories from the root of the repository down to `cwd`; `cwd` alone outside of a repository. */
-const lineage = Effect.fnUntraced(function*(cwd: string) {
+const listAncestors = Effect.fnUntraced(function*(cwd: string) {
   const paths = yield* Path.Path
   const up: Array<string> = []
   for (let at = cwd; up.length < maxAncestors; at = paths.dirname(at)) {
     up.unshift(at)
-    if (yield* exists(paths.join(at, ".git"))) return up
+    if (yield* isExistingPath(paths.join(at, ".git"))) return up
     if (paths.dirname(at) === at) break
   }
   return [cwd]
@@ -118,7 +118,7 @@ const maxDepth = 3
 const passedOver = /^\.|^(?:node_modules|vendor|dist|build|target|out|venv|__pycache__)$/
 
 /** `AGENTS.md` files below a directory, as far as a short look finds them. */
-const nestedBelow = Effect.fnUntraced(function*(cwd: string) {
+const findNestedFiles = Effect.fnUntraced(function*(cwd: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const found: Array<string> = []
@@ -138,51 +138,51 @@ const nestedBelow = Effect.fnUntraced(function*(cwd: string) {
 })
 
 /** Reads the first of some names that a directory has. */
-const firstOf = Effect.fnUntraced(function*(directory: string, names: ReadonlyArray<string>, root: string) {
+const readFirstFile = Effect.fnUntraced(function*(directory: string, names: ReadonlyArray<string>, root: string) {
   const paths = yield* Path.Path
   for (const name of names) {
     const path = paths.join(directory, name)
-    const file = yield* read(path, paths.relative(root, path), root)
+    const file = yield* readContextFile(path, paths.relative(root, path), root)
     if (file !== undefined) return file
   }
   return undefined
 })
 
-const cursorRules = Effect.fnUntraced(function*(cwd: string, root: string) {
+const readCursorRules = Effect.fnUntraced(function*(cwd: string, root: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const directory = paths.join(cwd, ".cursor", "rules")
   const rules = (yield* Effect.orElseSucceed(fs.readDirectory(directory), () => [])).filter((name) => name.endsWith(".mdc")).toSorted()
   const files = yield* Effect.forEach([paths.join(cwd, ".cursorrules"), ...rules.map((name) => paths.join(directory, name))], (path) =>
-    read(path, paths.relative(root, path), root))
+    readContextFile(path, paths.relative(root, path), root))
   return files.flatMap((file) => file ?? [])
 })
 
 /** Reads the instructions of the project that a working directory belongs to. */
-export const project = Effect.fnUntraced(function*(
+export const readProjectContext = Effect.fnUntraced(function*(
   cwd: string
 ): Effect.fn.Return<ProjectContext, never, FileSystem.FileSystem | Path.Path> {
   const paths = yield* Path.Path
-  const directories = yield* lineage(cwd)
+  const directories = yield* listAncestors(cwd)
   const root = directories[0] ?? cwd
   for (const directory of directories.toReversed()) {
-    const own = yield* firstOf(directory, [".hermes.md", "HERMES.md"], root)
+    const own = yield* readFirstFile(directory, [".hermes.md", "HERMES.md"], root)
     if (own !== undefined) return { files: [own], nested: [] }
   }
-  const agents = yield* Effect.forEach(directories, (directory) => firstOf(directory, ["AGENTS.md", "agents.md"], root))
+  const agents = yield* Effect.forEach(directories, (directory) => readFirstFile(directory, ["AGENTS.md", "agents.md"], root))
   const files = agents.flatMap((file) => file ?? [])
-  const nested = directories.length > 1 || (yield* exists(paths.join(cwd, ".git"))) ? yield* nestedBelow(cwd) : []
+  const nested = directories.length > 1 || (yield* isExistingPath(paths.join(cwd, ".git"))) ? yield* findNestedFiles(cwd) : []
   if (files.length > 0) return { files, nested }
-  const claude = yield* firstOf(cwd, ["CLAUDE.md", "claude.md"], root)
-  return { files: claude === undefined ? yield* cursorRules(cwd, root) : [claude], nested }
+  const claude = yield* readFirstFile(cwd, ["CLAUDE.md", "claude.md"], root)
+  return { files: claude === undefined ? yield* readCursorRules(cwd, root) : [claude], nested }
 })
 
 /** Reads `SOUL.md` of the agent's home, which takes the place of the built-in identity; undefined without one. */
-export const soul = (home: string): Effect.Effect<ContextFile | undefined, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.flatMap(Path.Path, (paths) => read(paths.join(home, "SOUL.md"), "SOUL.md", undefined))
+export const readSoul = (home: string): Effect.Effect<ContextFile | undefined, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.flatMap(Path.Path, (paths) => readContextFile(paths.join(home, "SOUL.md"), "SOUL.md", undefined))
 
 /** The part of a system prompt that a project's instructions are; undefined without any. */
-export const rendered = ({ files, nested }: ProjectContext): string | undefined => {
+export const renderProjectContext = ({ files, nested }: ProjectContext): string | undefined => {
   if (files.length === 0 && nested.length === 0) return undefined
   return [
     "# Project instructions\n\nThe project keeps these instructions for agents. Follow them; where they disagree, the later one holds, and the user's own words hold above all.",

@@ -51,7 +51,7 @@ import * as Environment from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as Injection from "../domain/Injection.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
+import { describeReason } from "../domain/PathProblem.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 
@@ -84,81 +84,81 @@ export const parse = (text: string): ReadonlyArray<string> =>
 export const render = (entries: ReadonlyArray<string>): string => entries.length === 0 ? "" : `${entries.join(separator)}\n`
 
 /** Characters that entries take of their limit. */
-export const sizeOf = (entries: ReadonlyArray<string>): number => entries.join(separator).length
+export const countChars = (entries: ReadonlyArray<string>): number => entries.join(separator).length
 
-const grouped = (count: number): string => count.toLocaleString("en-US")
+const formatCount = (count: number): string => count.toLocaleString("en-US")
 
 /** Share of the limit that is used: `45% — 990/2,200 chars`. */
-export const usage = (entries: ReadonlyArray<string>, limit: number): string =>
-  `${Math.round(sizeOf(entries) / limit * 100)}% — ${grouped(sizeOf(entries))}/${grouped(limit)} chars`
+export const formatUsage = (entries: ReadonlyArray<string>, limit: number): string =>
+  `${Math.round(countChars(entries) / limit * 100)}% — ${formatCount(countChars(entries))}/${formatCount(limit)} chars`
 
-const refuse = (message: string, entries?: ReadonlyArray<string>) =>
+const refuseChange = (message: string, entries?: ReadonlyArray<string>) =>
   Result.fail(new MemoryRefused({ message, ...entries === undefined ? {} : { entries } }))
 
 /** Text of an entry as it may be stored, or the reason against it. */
-const entryOf = (content: string | undefined): Result.Result<string, MemoryRefused> => {
-  const refusal = content === undefined ? undefined : Injection.memoryRefusal(content)
-  if (refusal !== undefined) return refuse(refusal)
-  const text = Redaction.redactText(TextHygiene.withoutControls(TextHygiene.wellFormed(content ?? ""))).trim()
-  if (text === "") return refuse("content is missing: give the text of the entry")
-  return /^[ \t]*§[ \t]*$/m.test(text) ? refuse("content has a line with § alone, which separates entries: leave it out") : Result.succeed(text)
+const checkEntry = (content: string | undefined): Result.Result<string, MemoryRefused> => {
+  const refusal = content === undefined ? undefined : Injection.findMemoryRefusal(content)
+  if (refusal !== undefined) return refuseChange(refusal)
+  const text = Redaction.redactText(TextHygiene.withoutControls(TextHygiene.toWellFormed(content ?? ""))).trim()
+  if (text === "") return refuseChange("content is missing: give the text of the entry")
+  return /^[ \t]*§[ \t]*$/m.test(text) ? refuseChange("content has a line with § alone, which separates entries: leave it out") : Result.succeed(text)
 }
 
 /** Place of the one entry that has a text in it. */
-const placeOf = (entries: ReadonlyArray<string>, oldText: string | undefined): Result.Result<number, MemoryRefused> => {
+const findEntryIndex = (entries: ReadonlyArray<string>, oldText: string | undefined): Result.Result<number, MemoryRefused> => {
   const part = oldText?.trim() ?? ""
-  if (part === "") return refuse("old_text is missing: give a part of the entry")
+  if (part === "") return refuseChange("old_text is missing: give a part of the entry")
   const matches = entries.filter((entry) => entry.includes(part))
-  if (matches.length === 0) return refuse(`no entry contains "${part.slice(0, 80)}"`, entries)
+  if (matches.length === 0) return refuseChange(`no entry contains "${part.slice(0, 80)}"`, entries)
   return matches.length === 1
     ? Result.succeed(entries.findIndex((entry) => entry.includes(part)))
-    : refuse(`${matches.length} entries contain "${part.slice(0, 80)}": give more of the one that you mean`, matches)
+    : refuseChange(`${matches.length} entries contain "${part.slice(0, 80)}": give more of the one that you mean`, matches)
 }
 
-const applied = (entries: ReadonlyArray<string>, { action, content, old_text }: Operation): Result.Result<ReadonlyArray<string>, MemoryRefused> => {
+const applyOperation = (entries: ReadonlyArray<string>, { action, content, old_text }: Operation): Result.Result<ReadonlyArray<string>, MemoryRefused> => {
   switch (action) {
     case "add":
-      return Result.map(entryOf(content), (entry) => entries.includes(entry) ? entries : [...entries, entry])
+      return Result.map(checkEntry(content), (entry) => entries.includes(entry) ? entries : [...entries, entry])
     case "replace":
-      return Result.flatMap(entryOf(content), (entry) =>
-        Result.map(placeOf(entries, old_text), (place) => Array.from(new Set(entries.with(place, entry)))))
+      return Result.flatMap(checkEntry(content), (entry) =>
+        Result.map(findEntryIndex(entries, old_text), (place) => Array.from(new Set(entries.with(place, entry)))))
     case "remove":
-      return Result.map(placeOf(entries, old_text), (place) => entries.toSpliced(place, 1))
+      return Result.map(findEntryIndex(entries, old_text), (place) => entries.toSpliced(place, 1))
   }
 }
 
 /** The entries after all operations, or why none of them is made. */
-export const changed = (
+export const applyOperations = (
   entries: ReadonlyArray<string>,
   operations: ReadonlyArray<Operation>,
   limit: number
 ): Result.Result<ReadonlyArray<string>, MemoryRefused> => {
   let next = entries
   for (const operation of operations) {
-    const result = applied(next, operation)
+    const result = applyOperation(next, operation)
     if (Result.isFailure(result)) return Result.fail(result.failure)
     next = result.success
   }
-  return sizeOf(next) > limit && sizeOf(next) > sizeOf(entries)
-    ? refuse(
-      `the entries would have ${grouped(sizeOf(next))} of ${grouped(limit)} characters: shorten, merge or remove some in the same call`,
+  return countChars(next) > limit && countChars(next) > countChars(entries)
+    ? refuseChange(
+      `the entries would have ${formatCount(countChars(next))} of ${formatCount(limit)} characters: shorten, merge or remove some in the same call`,
       entries
     )
     : Result.succeed(next)
 }
 
 /** The entries of a text that a person wrote, or why they cannot be kept. */
-const rewritten = (before: ReadonlyArray<string>, text: string, limit: number): Result.Result<ReadonlyArray<string>, MemoryRefused> => {
+const parseRewrittenEntries = (before: ReadonlyArray<string>, text: string, limit: number): Result.Result<ReadonlyArray<string>, MemoryRefused> => {
   const known = new Set(before)
   const next: Array<string> = []
   for (const entry of parse(text)) {
     // One that was there is kept as it is: its notice stands in prompts where it may not be shown.
-    const kept = known.has(entry) ? Result.succeed(entry) : entryOf(entry)
-    if (Result.isFailure(kept)) return refuse(`entry ${next.length + 1}: ${kept.failure.message}`)
+    const kept = known.has(entry) ? Result.succeed(entry) : checkEntry(entry)
+    if (Result.isFailure(kept)) return refuseChange(`entry ${next.length + 1}: ${kept.failure.message}`)
     next.push(kept.success)
   }
-  return sizeOf(next) > limit
-    ? refuse(`the entries have ${grouped(sizeOf(next))} characters, ${grouped(limit)} fit: shorten or remove some`)
+  return countChars(next) > limit
+    ? refuseChange(`the entries have ${formatCount(countChars(next))} characters, ${formatCount(limit)} fit: shorten or remove some`)
     : Result.succeed(Array.from(new Set(next)))
 }
 
@@ -168,15 +168,15 @@ const titles: Readonly<Record<Target, string>> = {
 }
 
 /** The part of a system prompt that shows these entries; undefined without any. */
-export const block = (target: Target, entries: ReadonlyArray<string>, limit: number): string | undefined =>
+export const renderBlock = (target: Target, entries: ReadonlyArray<string>, limit: number): string | undefined =>
   entries.length === 0
     ? undefined
-    : [`# ${titles[target]} [${usage(entries, limit)}]`, entries.map(shown).join(separator)].join("\n\n")
+    : [`# ${titles[target]} [${formatUsage(entries, limit)}]`, entries.map(renderEntry).join(separator)].join("\n\n")
 
-const findingsOf = (entry: string): ReadonlyArray<string> => Injection.scan(entry, "memory").map(({ id }) => id)
+const scanEntry = (entry: string): ReadonlyArray<string> => Injection.scan(entry, "memory").map(({ id }) => id)
 
-const shown = (entry: string): string => {
-  const findings = findingsOf(entry)
+const renderEntry = (entry: string): string => {
+  const findings = scanEntry(entry)
   return findings.length === 0
     ? TextHygiene.stripFences(entry)
     : `[BLOCKED: this entry may contain a prompt injection (${findings.join(", ")}). It was not loaded.]`
@@ -228,11 +228,11 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
     const paths = yield* Path.Path
     const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
     const targets = (["memory", "user"] as const).filter((target) => options.limits[target] !== undefined)
-    const pathOf = (target: Target): string => paths.join(options.directory, fileNames[target])
-    const limitOf = (target: Target): number => options.limits[target] ?? 0
+    const resolvePath = (target: Target): string => paths.join(options.directory, fileNames[target])
+    const getLimit = (target: Target): number => options.limits[target] ?? 0
 
     const entries: Service["entries"] = (target) =>
-      Environment.readText(pathOf(target)).pipe(
+      Environment.readText(resolvePath(target)).pipe(
         Effect.map((text) => parse(Option.getOrElse(text, () => ""))),
         Effect.provideContext(context)
       )
@@ -241,21 +241,21 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
     const keepForeign = Effect.fnUntraced(function*(target: Target, text: string) {
       if (text.trim() === "" || render(parse(text)) === `${text.trim()}\n`) return
       const millis = yield* Clock.currentTimeMillis
-      const path = `${pathOf(target)}.${millis}.bak`
+      const path = `${resolvePath(target)}.${millis}.bak`
       yield* Effect.mapError(fs.writeFileString(path, text, { flag: "wx", mode: 0o600 }), (error) =>
-        new ConfigError({ path, message: `${path}: cannot be written, so nothing was changed: ${reasonOf(error)}` }))
+        new ConfigError({ path, message: `${path}: cannot be written, so nothing was changed: ${describeReason(error)}` }))
     })
 
     /** Makes new entries of those that the file has. */
-    const update = (
+    const updateEntries = (
       target: Target,
       make: (before: ReadonlyArray<string>, limit: number) => Result.Result<ReadonlyArray<string>, MemoryRefused>
     ): Effect.Effect<Saved, ConfigError | MemoryRefused> =>
       Effect.gen(function*() {
         if (!targets.includes(target)) return yield* new MemoryRefused({ message: `${target} is turned off in the settings` })
         yield* Effect.ignore(fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 }))
-        const limit = limitOf(target)
-        const result = yield* Environment.updateText(options.database, pathOf(target), (text) =>
+        const limit = getLimit(target)
+        const result = yield* Environment.updateText(options.database, resolvePath(target), (text) =>
           Effect.gen(function*() {
             const before = parse(text)
             const result = make(before, limit)
@@ -268,33 +268,33 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
         return { entries: yield* Effect.fromResult(result), limit }
       }).pipe(Effect.provideContext(context))
 
-    const change: Service["change"] = (target, operations) => update(target, (before, limit) => changed(before, operations, limit))
+    const change: Service["change"] = (target, operations) => updateEntries(target, (before, limit) => applyOperations(before, operations, limit))
 
     const rewrite: Service["rewrite"] = (target, expected, text) =>
-      update(target, (before, limit) =>
+      updateEntries(target, (before, limit) =>
         before.length === expected.length && before.every((entry, at) => entry === expected[at])
-          ? rewritten(before, text, limit)
-          : refuse("the entries were changed meanwhile: edit them again"))
+          ? parseRewrittenEntries(before, text, limit)
+          : refuseChange("the entries were changed meanwhile: edit them again"))
 
     const blocks = Effect.map(
       Effect.forEach(targets, (target) =>
         Effect.tap(entries(target), (found) => {
-          const { length: blocked } = found.filter((entry) => findingsOf(entry).length > 0)
+          const { length: blocked } = found.filter((entry) => scanEntry(entry).length > 0)
           return blocked === 0 ? Effect.void : Effect.logWarning(
-            `${pathOf(target)}: ${blocked === 1 ? "an entry" : `${blocked} entries`} may contain a prompt injection: sessions begin without ${blocked === 1 ? "it" : "them"}`
+            `${resolvePath(target)}: ${blocked === 1 ? "an entry" : `${blocked} entries`} may contain a prompt injection: sessions begin without ${blocked === 1 ? "it" : "them"}`
           )
         }).pipe(
-          Effect.map((found) => block(target, found, limitOf(target))),
+          Effect.map((found) => renderBlock(target, found, getLimit(target))),
           Effect.catch((error) => Effect.as(Effect.logWarning(`${error.message}: sessions begin without it`), undefined))
         )),
       (found) => found.flatMap((text) => text ?? [])
     )
 
-    return { targets, limitOf, entries, change, rewrite, blocks }
+    return { targets, limitOf: getLimit, entries, change, rewrite, blocks }
   })
 
 /** The memory that a user's settings mean, in the home directory. */
-export const ofSettings = (
+export const makeFromSettings = (
   { memory: { memoryCharLimit, memoryEnabled, userCharLimit, userProfileEnabled } }: Pick<Values, "memory">,
   home: Environment.Home["Service"]
 ) =>

@@ -13,7 +13,7 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import { ConfigError } from "../domain/AgentError.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
+import { describeReason } from "../domain/PathProblem.ts"
 
 const messages = Schema.fromJsonString(Schema.Array(Schema.Struct({
   role: Schema.Literals(["user", "assistant"]),
@@ -26,7 +26,7 @@ const toMessage = ({ content, role }: (typeof messages.Type)[number]): Prompt.Me
 }
 
 /** Directories that a path may begin in. */
-interface Places {
+interface BaseDirectories {
   readonly agentHome: string
   readonly userHome: string | undefined
 }
@@ -34,16 +34,16 @@ interface Places {
 /** Reads the example messages of a file: a JSON list of `{ "role": "user" | "assistant", "content": text }`. None without a file. */
 export const readPrefill = Effect.fnUntraced(function*(
   file: string | undefined,
-  { agentHome, userHome }: Places
+  { agentHome, userHome }: BaseDirectories
 ): Effect.fn.Return<ReadonlyArray<Prompt.Message>, ConfigError, FileSystem.FileSystem | Path.Path> {
   if (file === undefined) return []
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
   const path = file.startsWith("~/") && userHome !== undefined ? paths.join(userHome, file.slice(2)) : paths.resolve(agentHome, file)
-  const refused = (why: string) => new ConfigError({ path: "prefill_messages_file", message: `prefill_messages_file: ${path}: ${why}` })
-  const text = yield* Effect.mapError(fs.readFileString(path), (error) => refused(`cannot be read: ${reasonOf(error)}`))
+  const makePrefillError = (why: string) => new ConfigError({ path: "prefill_messages_file", message: `prefill_messages_file: ${path}: ${why}` })
+  const text = yield* Effect.mapError(fs.readFileString(path), (error) => makePrefillError(`cannot be read: ${describeReason(error)}`))
   const decoded = yield* Effect.mapError(Schema.decodeUnknownEffect(messages)(text), () =>
-    refused("expected a JSON list of { \"role\": \"user\" or \"assistant\", \"content\": \"…\" }"))
+    makePrefillError("expected a JSON list of { \"role\": \"user\" or \"assistant\", \"content\": \"…\" }"))
   return decoded.map(toMessage)
 })
 

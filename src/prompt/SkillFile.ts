@@ -8,7 +8,7 @@
  * of the environment that a skill needs, at the top level or in `metadata.hermes`.
  *
  * The text of a skill is what a model is told to do. A file with text that wants to command the model against its user is refused
- * ({@link refusals}); commands that deserve a look before a skill is installed are warnings ({@link warnings}).
+ * ({@link findRefusals}); commands that deserve a look before a skill is installed are warnings ({@link findWarnings}).
  *
  * **Gotchas**
  *
@@ -76,34 +76,34 @@ export const isName = (name: string): boolean => name.length <= maxNames && /^[a
 /** A name of a directory that can be a skill or a category. */
 export const isDirectoryName = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,63}$/.test(name) && name !== "node_modules"
 
-const line = (value: unknown): string =>
+const toSingleLine = (value: unknown): string =>
   typeof value === "string" || typeof value === "number" ? TextHygiene.withoutControls(String(value)).replaceAll(/\s+/g, " ").trim() : ""
 
 /** Reads a list of names: a list, or words in one text. */
-const names = (value: unknown): ReadonlyArray<string> => {
+const readNames = (value: unknown): ReadonlyArray<string> => {
   const items: ReadonlyArray<unknown> = Array.isArray(value) ? value : typeof value === "string" ? value.split(/[,\s]+/) : []
-  return items.map((item) => line(Json.isFields(item) ? item["name"] : item)).filter((name) => name !== "").slice(0, maxNames)
+  return items.map((item) => toSingleLine(Json.isFields(item) ? item["name"] : item)).filter((name) => name !== "").slice(0, maxNames)
 }
 
-const member = (value: unknown, key: string): unknown => Json.fields(value)[key]
+const readMember = (value: unknown, key: string): unknown => Json.readFields(value)[key]
 
-const factsOf = (read: unknown): Facts => {
-  const own = member(member(read, "metadata"), "hermes")
-  const listed = (key: string): ReadonlyArray<string> =>
-    Array.from(new Set([read, member(read, "conditions"), own].flatMap((place) => names(member(place, key)))))
-  const license = line(member(read, "license"))
-  const compatibility = line(member(read, "compatibility"))
+const readFacts = (read: unknown): Facts => {
+  const own = readMember(readMember(read, "metadata"), "hermes")
+  const collectNames = (key: string): ReadonlyArray<string> =>
+    Array.from(new Set([read, readMember(read, "conditions"), own].flatMap((place) => readNames(readMember(place, key)))))
+  const license = toSingleLine(readMember(read, "license"))
+  const compatibility = toSingleLine(readMember(read, "compatibility"))
   return {
-    name: line(member(read, "name")),
-    description: line(member(read, "description")),
-    platforms: listed("platforms").map((name) => name.toLowerCase()),
+    name: toSingleLine(readMember(read, "name")),
+    description: toSingleLine(readMember(read, "description")),
+    platforms: collectNames("platforms").map((name) => name.toLowerCase()),
     conditions: {
-      requiresTools: listed("requires_tools"),
-      requiresToolsets: listed("requires_toolsets"),
-      fallbackForTools: listed("fallback_for_tools"),
-      fallbackForToolsets: listed("fallback_for_toolsets")
+      requiresTools: collectNames("requires_tools"),
+      requiresToolsets: collectNames("requires_toolsets"),
+      fallbackForTools: collectNames("fallback_for_tools"),
+      fallbackForToolsets: collectNames("fallback_for_toolsets")
     },
-    variables: Array.from(new Set([...listed("required_environment_variables"), ...names(member(member(read, "prerequisites"), "env_vars"))])),
+    variables: Array.from(new Set([...collectNames("required_environment_variables"), ...readNames(readMember(readMember(read, "prerequisites"), "env_vars"))])),
     ...license === "" ? {} : { license },
     ...compatibility === "" ? {} : { compatibility }
   }
@@ -119,13 +119,13 @@ export const parse = (yaml: Yaml, given: string): Result.Result<SkillFile, strin
   const read = yaml.parse(text.slice(4, end + 1))
   if (Result.isFailure(read)) return Result.fail(`its frontmatter cannot be read: ${read.failure}`)
   if (!Json.isFields(read.success)) return Result.fail("its frontmatter is not a mapping: write \"name: …\" and \"description: …\"")
-  const facts = factsOf(read.success)
+  const facts = readFacts(read.success)
   if (facts.description === "") return Result.fail("its frontmatter has no description: say what the skill does and when to use it")
   return Result.succeed({ facts, body: text.slice(end).replace(/^\n---[ \t]*\n?/, "").trim() })
 }
 
 /** Points in which a readable skill departs from the open format, or that keep it from being used as it is meant. */
-export const remarks = ({ body, facts }: SkillFile, directory: string): ReadonlyArray<string> => [
+export const listRemarks = ({ body, facts }: SkillFile, directory: string): ReadonlyArray<string> => [
   ...facts.name === "" ? ["it has no name in its frontmatter"] : [],
   ...facts.name !== "" && !isName(facts.name) ? [`its name "${facts.name}" is not of lower-case letters, digits and single hyphens`] : [],
   ...facts.name !== "" && facts.name !== directory ? [`its name "${facts.name}" is not that of its directory`] : [],
@@ -138,7 +138,7 @@ export const remarks = ({ body, facts }: SkillFile, directory: string): Readonly
  * Names of what in the text of a file wants to command the model against its user. A file with one is not used. Elements that are not
  * shown hide text in Markdown only: pages have them for their own use.
  */
-export const refusals = (text: string, file = fileName): ReadonlyArray<string> =>
+export const findRefusals = (text: string, file = fileName): ReadonlyArray<string> =>
   Injection.scan(text, "skill").flatMap(({ id }) => id === "hidden_element" && !/\.(?:md|markdown|mdx|txt)$/i.test(file) ? [] : [id])
 
 /** Text that characters of a file hide, for the user alone: a model would read it as an instruction. */
@@ -158,4 +158,4 @@ const suspicious: ReadonlyArray<readonly [id: string, pattern: RegExp]> = [
 ]
 
 /** Names of commands in a file that deserve a look before it is used. */
-export const warnings = (text: string): ReadonlyArray<string> => suspicious.flatMap(([id, pattern]) => pattern.test(text) ? [id] : [])
+export const findWarnings = (text: string): ReadonlyArray<string> => suspicious.flatMap(([id, pattern]) => pattern.test(text) ? [id] : [])

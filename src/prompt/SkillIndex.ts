@@ -27,7 +27,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Yaml from "../config/Yaml.ts"
 import * as Ids from "../domain/Ids.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
+import { describeReason } from "../domain/PathProblem.ts"
 import * as SkillFile from "./SkillFile.ts"
 
 /** Levels of directories below a directory of skills, the skill's own among them. */
@@ -122,27 +122,27 @@ export interface Options {
 type Platform = FileSystem.FileSystem | Path.Path
 
 /** A file that was found, before it is read. */
-interface Found {
+interface FileStamp {
   readonly stamp: string
   readonly modified: number
   readonly size: number
 }
 
 interface Listing {
-  readonly files: ReadonlyMap<string, Found>
+  readonly files: ReadonlyMap<string, FileStamp>
   readonly problems: ReadonlyArray<Problem>
 }
 
-const foundOf = ({ ino, mtime, size }: FileSystem.File.Info): Found => {
+const toFileStamp = ({ ino, mtime, size }: FileSystem.File.Info): FileStamp => {
   const modified = Option.match(mtime, { onNone: () => 0, onSome: (date) => date.getTime() })
   return { stamp: `${modified}:${size}:${Option.getOrElse(ino, () => 0n)}`, modified, size: Number(size) }
 }
 
 /** Lists the files of a directory of skills. One that is not there is empty. */
-const list = Effect.fnUntraced(function*(root: string): Effect.fn.Return<Listing, never, Platform> {
+const listFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Return<Listing, never, Platform> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const files = new Map<string, Found>()
+  const files = new Map<string, FileStamp>()
   const problems: Array<Problem> = []
   const queue: Array<{ readonly at: string; readonly depth: number }> = [{ at: "", depth: 0 }]
   // Links to a directory that is looked through already lead in circles.
@@ -158,7 +158,7 @@ const list = Effect.fnUntraced(function*(root: string): Effect.fn.Return<Listing
     const directory = paths.join(root, at)
     const read = yield* Effect.result(fs.readDirectory(directory))
     if (Result.isFailure(read)) {
-      if (read.failure.reason._tag !== "NotFound") problems.push({ path: directory, message: `cannot be read: ${reasonOf(read.failure)}` })
+      if (read.failure.reason._tag !== "NotFound") problems.push({ path: directory, message: `cannot be read: ${describeReason(read.failure)}` })
       continue
     }
     const names = read.success.toSorted()
@@ -166,9 +166,9 @@ const list = Effect.fnUntraced(function*(root: string): Effect.fn.Return<Listing
     if (own !== undefined) {
       const path = at === "" ? own : `${at}/${own}`
       const info = yield* Effect.result(fs.stat(paths.join(directory, own)))
-      if (Result.isFailure(info)) problems.push({ path: paths.join(directory, own), message: `cannot be read: ${reasonOf(info.failure)}` })
+      if (Result.isFailure(info)) problems.push({ path: paths.join(directory, own), message: `cannot be read: ${describeReason(info.failure)}` })
       else if (info.success.type !== "File") problems.push({ path: paths.join(directory, own), message: "is not a file" })
-      else files.set(path, foundOf(info.success))
+      else files.set(path, toFileStamp(info.success))
       if (own === SkillFile.fileName) continue
     }
     if (depth === maxDepth) continue
@@ -186,13 +186,13 @@ const list = Effect.fnUntraced(function*(root: string): Effect.fn.Return<Listing
   return { files, problems }
 })
 
-const digestOf = (bytes: Uint8Array<ArrayBuffer>): Effect.Effect<string> =>
+const computeDigest = (bytes: Uint8Array<ArrayBuffer>): Effect.Effect<string> =>
   Effect.map(Effect.promise(() => crypto.subtle.digest("SHA-256", bytes)), (digest) => Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join(""))
 
 const decoder = new TextDecoder()
 
-const recordOf = (yaml: Yaml.Yaml, path: string, text: string): Pick<FileRecord, "description" | "facts" | "problem"> => {
-  const found = SkillFile.refusals(text)
+const readRecord = (yaml: Yaml.Yaml, path: string, text: string): Pick<FileRecord, "description" | "facts" | "problem"> => {
+  const found = SkillFile.findRefusals(text)
   if (found.length > 0) return { problem: `may contain a prompt injection (${found.join(", ")}): it is not used` }
   const file = SkillFile.parse(yaml, text)
   if (!path.endsWith(`/${SkillFile.fileName}`)) {
@@ -207,7 +207,7 @@ const readFile = Effect.fnUntraced(function*(
   yaml: Yaml.Yaml,
   root: string,
   path: string,
-  { size, stamp }: Found,
+  { size, stamp }: FileStamp,
   before: FileRecord | undefined
 ): Effect.fn.Return<FileRecord, never, Platform> {
   const limit = path.endsWith(`/${SkillFile.fileName}`) ? SkillFile.maxBytes : maxDescriptionFile
@@ -216,10 +216,10 @@ const readFile = Effect.fnUntraced(function*(
   const paths = yield* Path.Path
   return yield* Effect.gen(function*() {
     const bytes = Uint8Array.from(yield* fs.readFile(paths.join(root, path)))
-    const digest = yield* digestOf(bytes)
-    return before?.digest === digest ? { ...before, stamp } : { stamp, digest, ...recordOf(yaml, path, decoder.decode(bytes)) }
+    const digest = yield* computeDigest(bytes)
+    return before?.digest === digest ? { ...before, stamp } : { stamp, digest, ...readRecord(yaml, path, decoder.decode(bytes)) }
   }).pipe(
-    Effect.catch((error: PlatformError) => Effect.succeed({ stamp, digest: "", problem: `cannot be read: ${reasonOf(error)}` }))
+    Effect.catch((error: PlatformError) => Effect.succeed({ stamp, digest: "", problem: `cannot be read: ${describeReason(error)}` }))
   )
 })
 
@@ -232,7 +232,7 @@ const isSame = ({ files }: Listing, snapshot: Snapshot): boolean => {
 }
 
 /** Reads what there is of a directory: from what is known of it, or from its files. */
-const refresh = Effect.fnUntraced(function*(
+const refreshSnapshot = Effect.fnUntraced(function*(
   root: string,
   listing: Listing,
   known: Snapshot | undefined
@@ -248,12 +248,12 @@ const refresh = Effect.fnUntraced(function*(
 })
 
 /** Writes the snapshot file, whole or not at all. It only saves time: a home that cannot be written is no problem. */
-const save = (path: string, snapshot: Snapshot): Effect.Effect<void, never, Platform> =>
+const saveSnapshot = (path: string, snapshot: Snapshot): Effect.Effect<void, never, Platform> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const text = yield* Schema.encodeEffect(Snapshot)(snapshot)
-    const draft = `${path}.${yield* Ids.hex(12)}.tmp`
+    const draft = `${path}.${yield* Ids.makeHex(12)}.tmp`
     yield* fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 })
     yield* fs.writeFileString(draft, text, { flag: "wx", mode: 0o600 }).pipe(
       Effect.andThen(fs.rename(draft, path)),
@@ -261,22 +261,22 @@ const save = (path: string, snapshot: Snapshot): Effect.Effect<void, never, Plat
     )
   }).pipe(Effect.catch((error) => Effect.logDebug("the index of skills was not kept", error)))
 
-const load = (path: string): Effect.Effect<Snapshot | undefined, never, Platform> =>
+const loadSnapshot = (path: string): Effect.Effect<Snapshot | undefined, never, Platform> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const text = yield* Effect.option(fs.readFileString(path))
     return Option.getOrUndefined(Option.flatMap(text, Schema.decodeUnknownOption(Snapshot)))
   })
 
-const split = (path: string): { readonly category: string | undefined; readonly name: string } => {
+const splitSkillPath = (path: string): { readonly category: string | undefined; readonly name: string } => {
   const at = path.lastIndexOf("/")
   return at === -1 ? { category: undefined, name: path } : { category: path.slice(0, at), name: path.slice(at + 1) }
 }
 
-const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
+const compareText = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
 /** Puts together what was read of all directories, the user's own first. */
-const joined = (
+const buildCatalogue = (
   paths: Path.Path,
   parts: ReadonlyArray<{ readonly source: Source; readonly listing: Listing; readonly snapshot: Snapshot }>
 ): Catalogue => {
@@ -295,7 +295,7 @@ const joined = (
       if (problem !== undefined) problems.push({ path: paths.join(root, file), message: problem })
       if (description !== undefined && !categories.has(path)) categories.set(path, description)
       if (facts === undefined) continue
-      const { category = own ?? "general", name } = split(path)
+      const { category = own ?? "general", name } = splitSkillPath(path)
       const named = own === undefined || path.includes("/") ? path : `${own}/${path}`
       here.push({ name, category, path: named, directory: paths.join(root, path), facts, source: kind, isReadOnly: kind !== "user" })
     }
@@ -308,7 +308,7 @@ const joined = (
     ? JSON.stringify(parts.map(({ listing, snapshot, source }) => [source, Object.entries(snapshot.files).map(([path, { stamp }]) => [path, stamp]), listing.problems]))
     : undefined
   return {
-    skills: Array.from(skills.values()).toSorted((a, b) => compare(a.category, b.category) || compare(a.name, b.name)),
+    skills: Array.from(skills.values()).toSorted((a, b) => compareText(a.category, b.category) || compareText(a.name, b.name)),
     categories,
     problems,
     signature
@@ -321,20 +321,20 @@ export const make = ({ directory, snapshot: file, sources }: Options): Effect.Ef
     const context = yield* Effect.context<Platform>()
     const paths = yield* Path.Path
     const known = new Map<string, Snapshot>()
-    const part = Effect.fnUntraced(function*(source: Source) {
+    const readSource = Effect.fnUntraced(function*(source: Source) {
       const { directory: root } = source
-      const listing = yield* list(root)
+      const listing = yield* listFiles(root)
       const kept = root === directory ? file : undefined
-      const before = known.get(root) ?? (kept === undefined || listing.files.size === 0 ? undefined : yield* load(kept))
-      const { isNew, snapshot } = yield* refresh(root, listing, before)
+      const before = known.get(root) ?? (kept === undefined || listing.files.size === 0 ? undefined : yield* loadSnapshot(kept))
+      const { isNew, snapshot } = yield* refreshSnapshot(root, listing, before)
       known.set(root, snapshot)
-      if (isNew && kept !== undefined && (listing.files.size > 0 || before !== undefined)) yield* save(kept, snapshot)
+      if (isNew && kept !== undefined && (listing.files.size > 0 || before !== undefined)) yield* saveSnapshot(kept, snapshot)
       return { source, listing, snapshot }
     })
     return Effect.flatMap(sources, (further) => {
       const roots = new Map<string, Source>([[directory, { kind: "user", directory }]])
       for (const source of further) if (!roots.has(source.directory)) roots.set(source.directory, source)
-      return Effect.map(Effect.forEach(roots.values(), part), (parts) => joined(paths, parts))
+      return Effect.map(Effect.forEach(roots.values(), readSource), (parts) => buildCatalogue(paths, parts))
     }).pipe(Effect.provideContext(context))
   })
 

@@ -66,38 +66,38 @@ const File = Schema.fromJsonString(Schema.Struct({ version: Schema.Literal(1), p
 
 const decode = Schema.decodeUnknownOption(File)
 
-const render = (proposals: ReadonlyArray<Proposal>): string => proposals.length === 0 ? "" : `${JSON.stringify({ version: 1, proposals })}\n`
+const renderFile = (proposals: ReadonlyArray<Proposal>): string => proposals.length === 0 ? "" : `${JSON.stringify({ version: 1, proposals })}\n`
 
 /** The proposals in a file; `database` holds the lease of its writers. */
 export const make = Effect.fnUntraced(function*({ database, path }: { readonly database: string; readonly path: string }) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const parse = (text: string): Effect.Effect<ReadonlyArray<Proposal>, ConfigError> =>
+  const parseFile = (text: string): Effect.Effect<ReadonlyArray<Proposal>, ConfigError> =>
     text.trim() === "" ? Effect.succeed([]) : Option.match(decode(text), {
       onNone: () => Effect.fail(new ConfigError({ path, message: `${path} is no list of proposals: remove it, or repair it` })),
       onSome: ({ proposals }) => Effect.succeed(proposals)
     })
-  const update = <A>(change: (before: ReadonlyArray<Proposal>) => readonly [ReadonlyArray<Proposal>, A]) =>
+  const updateProposals = <A>(change: (before: ReadonlyArray<Proposal>) => readonly [ReadonlyArray<Proposal>, A]) =>
     Effect.provideContext(Environment.updateText(database, path, (text) =>
-      Effect.map(parse(text), (before) => {
+      Effect.map(parseFile(text), (before) => {
         const [after, result] = change(before)
-        return { text: after === before ? text : render(after), result }
+        return { text: after === before ? text : renderFile(after), result }
       })), context)
-  const list: Service["list"] = Effect.flatMap(Effect.provideContext(Environment.readText(path), context), (found) => parse(Option.getOrElse(found, () => "")))
+  const list: Service["list"] = Effect.flatMap(Effect.provideContext(Environment.readText(path), context), (found) => parseFile(Option.getOrElse(found, () => "")))
   return {
     list,
     add: Effect.fnUntraced(function*(change) {
-      const id = yield* Ids.hex(8)
+      const id = yield* Ids.makeHex(8)
       const text = JSON.stringify(change)
       const at = yield* Clock.currentTimeMillis
       yield* Effect.ignore(fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }))
-      return yield* update((before) => {
+      return yield* updateProposals((before) => {
         const known = before.find((one) => JSON.stringify(one.change) === text)
         return known === undefined ? [[...before, { id, at, change }].slice(-most), id] : [before, known.id]
       })
     }),
-    remove: (id) => update((before) => {
+    remove: (id) => updateProposals((before) => {
       const after = before.filter((one) => one.id !== id)
       return after.length === before.length ? [before, false] : [after, true]
     })

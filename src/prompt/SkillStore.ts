@@ -54,9 +54,9 @@ import * as Environment from "../config/Environment.ts"
 import * as Yaml from "../config/Yaml.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as Ids from "../domain/Ids.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
+import { describeReason } from "../domain/PathProblem.ts"
 import * as Redaction from "../domain/Redaction.ts"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import * as TextCut from "../domain/TextCut.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 import * as SkillFile from "./SkillFile.ts"
@@ -117,7 +117,7 @@ export interface ViewOptions {
 export type Change = SkillProposals.Change
 
 /** Result of a change. */
-export interface Changed {
+export interface ChangeResult {
   /** Absolute path that was written or removed. */
   readonly path: string
   /** Commands in the new text that deserve a look. */
@@ -125,7 +125,7 @@ export interface Changed {
 }
 
 /** A skill, and the reason why it is not offered; undefined of one that is. */
-export interface Listed {
+export interface ListedSkill {
   readonly skill: SkillIndex.Skill
   readonly turnedOff: "disabled" | "other system" | undefined
 }
@@ -133,12 +133,12 @@ export interface Listed {
 /** The skills of a user. */
 export interface Service {
   /** Every skill, also those that are not offered. */
-  readonly listed: Effect.Effect<ReadonlyArray<Listed>>
+  readonly listed: Effect.Effect<ReadonlyArray<ListedSkill>>
   /** Everything that there is for this system and is not turned off. */
   readonly catalogue: Effect.Effect<SkillIndex.Catalogue>
   /** Reads a skill, by its name, or by category and name; or a file beside its `SKILL.md`. */
   readonly view: (name: string, options?: ViewOptions) => Effect.Effect<View, SkillRefused>
-  readonly change: (change: Change) => Effect.Effect<Changed, ConfigError | SkillRefused>
+  readonly change: (change: Change) => Effect.Effect<ChangeResult, ConfigError | SkillRefused>
   /** Fails as the change would now; nothing is changed. */
   readonly check: (change: Change) => Effect.Effect<void, SkillRefused>
   /** Changes that wait for the user. */
@@ -164,7 +164,7 @@ const tools = ["skills_list", "skill_view", "skill_manage"]
 const folders = ["references", "templates", "scripts", "assets"]
 
 /** Place of a change, and the text that a file gets for its old one; of a removal none. */
-interface Plan {
+interface ChangePlan {
   readonly path: string
   readonly edit?: (before: string) => Effect.Effect<{ readonly text: string; readonly warnings: ReadonlyArray<string> }, SkillRefused>
 }
@@ -174,50 +174,50 @@ const maxLinked = 200
 const maxTextChars = 100_000
 const maxProblems = 5
 
-const refuse = (message: string): Effect.Effect<never, SkillRefused> => Effect.fail(new SkillRefused({ message }))
+const refuseRequest = (message: string): Effect.Effect<never, SkillRefused> => Effect.fail(new SkillRefused({ message }))
 
-const orRefused = (path: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, SkillRefused, R> =>
-  Effect.mapError(self, (error) => new SkillRefused({ message: `${path}: ${reasonOf(error)}` }))
+const toSkillRefusal = (path: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, SkillRefused, R> =>
+  Effect.mapError(self, (error) => new SkillRefused({ message: `${path}: ${describeReason(error)}` }))
 
 /** Refuses a path that does not stay in the skill's directory; else gives its parts joined by `/`. */
-const inside = (file: string): Effect.Effect<string, SkillRefused> => {
+const toSafePath = (file: string): Effect.Effect<string, SkillRefused> => {
   const parts = file.split(/[/\\]/).filter((part) => part !== "" && part !== ".")
   return file.startsWith("/") || /^[A-Za-z]:|\0/.test(file) || parts.includes("..") || parts.length === 0
-    ? refuse(`"${file}" does not stay in the directory of the skill: give a path such as references/api.md`)
+    ? refuseRequest(`"${file}" does not stay in the directory of the skill: give a path such as references/api.md`)
     : Effect.succeed(parts.join("/"))
 }
 
 /** Refuses a path that files of skills are not written to. */
-const writable = (file: string): Effect.Effect<string, SkillRefused> =>
-  Effect.flatMap(inside(file), (path) =>
+const checkWritablePath = (file: string): Effect.Effect<string, SkillRefused> =>
+  Effect.flatMap(toSafePath(file), (path) =>
     /^[^/]+\/./.test(path) && folders.includes(path.split("/", 1)[0] ?? "") && path.split("/").every((part) => /^[\w][\w.-]{0,99}$/.test(part))
       ? Effect.succeed(path)
-      : refuse(`"${file}" is not written: files of a skill stand in ${folders.join("/, ")}/, with plain names`))
+      : refuseRequest(`"${file}" is not written: files of a skill stand in ${folders.join("/, ")}/, with plain names`))
 
 /** Refuses a text that a skill cannot have; gives the commands in it that deserve a look. */
-const judged = (text: string, file: string, added = text): Effect.Effect<ReadonlyArray<string>, SkillRefused> => {
-  const found = SkillFile.refusals(text, file)
-  if (found.length > 0) return refuse(`not written: the text looks like an injected instruction (${found.join(", ")})`)
-  if (new TextEncoder().encode(text).length > SkillFile.maxBytes) return refuse(`not written: the text has more than ${SkillFile.maxBytes} bytes`)
+const checkText = (text: string, file: string, added = text): Effect.Effect<ReadonlyArray<string>, SkillRefused> => {
+  const found = SkillFile.findRefusals(text, file)
+  if (found.length > 0) return refuseRequest(`not written: the text looks like an injected instruction (${found.join(", ")})`)
+  if (new TextEncoder().encode(text).length > SkillFile.maxBytes) return refuseRequest(`not written: the text has more than ${SkillFile.maxBytes} bytes`)
   return Redaction.redactText(added) === added
-    ? Effect.succeed(SkillFile.warnings(text))
-    : refuse("not written: the text has a credential in it: name a variable of the environment in its place")
+    ? Effect.succeed(SkillFile.findWarnings(text))
+    : refuseRequest("not written: the text has a credential in it: name a variable of the environment in its place")
 }
 
 /** Refuses a text that is no `SKILL.md`; that of a new skill must be in the open format and have its name. */
-const judgedSkill = Effect.fnUntraced(function*(name: string, text: string, { added = text, isNew = false } = {}) {
+const checkSkillText = Effect.fnUntraced(function*(name: string, text: string, { added = text, isNew = false } = {}) {
   const parsed = SkillFile.parse(yield* Yaml.load, text)
-  if (Result.isFailure(parsed)) return yield* refuse(`not written: ${parsed.failure}`)
-  const [remark] = isNew ? SkillFile.remarks(parsed.success, name) : []
-  if (remark !== undefined) return yield* refuse(`not written: ${remark}`)
-  return yield* judged(text, SkillFile.fileName, added)
+  if (Result.isFailure(parsed)) return yield* refuseRequest(`not written: ${parsed.failure}`)
+  const [remark] = isNew ? SkillFile.listRemarks(parsed.success, name) : []
+  if (remark !== undefined) return yield* refuseRequest(`not written: ${remark}`)
+  return yield* checkText(text, SkillFile.fileName, added)
 })
 
-const replaced = (text: string, { all = false, newText, oldText }: Extract<Change, { readonly action: "patch" }>): Effect.Effect<string, SkillRefused> => {
+const replaceText = (text: string, { all = false, newText, oldText }: Extract<Change, { readonly action: "patch" }>): Effect.Effect<string, SkillRefused> => {
   const count = oldText === "" ? 0 : text.split(oldText).length - 1
-  if (count === 0) return refuse("old_string is not in the file: view it, and give a part of it exactly")
+  if (count === 0) return refuseRequest("old_string is not in the file: view it, and give a part of it exactly")
   return count > 1 && !all
-    ? refuse(`old_string is ${count} times in the file: give more of the place that you mean, or set replace_all`)
+    ? refuseRequest(`old_string is ${count} times in the file: give more of the place that you mean, or set replace_all`)
     : Effect.succeed(text.split(oldText).join(newText))
 }
 
@@ -252,7 +252,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       turnedOff: isDisabled(skill) ? "disabled" : SkillText.isForSystem(skill.facts, options.os) ? undefined : "other system"
     })))
 
-    const find = Effect.fnUntraced(function*(name: string) {
+    const findSkill = Effect.fnUntraced(function*(name: string) {
       const { problems, skills } = yield* everything
       // The contract names skills of plugins with a colon.
       const wanted = name.trim().replace(/^([\w.-]+):(?=[\w.-]+$)/, "$1/")
@@ -261,16 +261,16 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       const [skill] = found
       if (skill === undefined) {
         const problem = problems.find(({ path }) => paths.basename(paths.dirname(path)) === wanted)
-        if (problem !== undefined) return yield* refuse(`the skill "${wanted}" cannot be used: ${problem.path}: ${problem.message}`)
-        const meant = nearest(wanted, skills.map(({ name }) => name))
-        return yield* refuse(`there is no skill "${TextCut.shortened(wanted, 80)}": ${meant === undefined ? "list them with skills_list" : `did you mean "${meant}"?`}`)
+        if (problem !== undefined) return yield* refuseRequest(`the skill "${wanted}" cannot be used: ${problem.path}: ${problem.message}`)
+        const meant = findNearest(wanted, skills.map(({ name }) => name))
+        return yield* refuseRequest(`there is no skill "${TextCut.shorten(wanted, 80)}": ${meant === undefined ? "list them with skills_list" : `did you mean "${meant}"?`}`)
       }
-      if (found.length > 1) return yield* refuse(`"${wanted}" is ambiguous: give one of ${found.map(({ path }) => path).join(", ")}`)
-      if (isDisabled(skill)) return yield* refuse(`the skill "${skill.name}" is turned off by skills.disabled in the settings`)
+      if (found.length > 1) return yield* refuseRequest(`"${wanted}" is ambiguous: give one of ${found.map(({ path }) => path).join(", ")}`)
+      if (isDisabled(skill)) return yield* refuseRequest(`the skill "${skill.name}" is turned off by skills.disabled in the settings`)
       return skill
     })
 
-    const linked = Effect.fnUntraced(function*(directory: string) {
+    const listLinkedFiles = Effect.fnUntraced(function*(directory: string) {
       const files: Array<string> = []
       const queue = [""]
       for (const at of queue) {
@@ -285,129 +285,129 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
     })
 
     /** The real path of something in a skill's directory; refused where a link leads out of it. */
-    const real = Effect.fnUntraced(function*(skill: SkillIndex.Skill, file: string) {
-      const root = yield* orRefused(skill.directory)(fs.realPath(skill.directory))
+    const resolveInsideSkill = Effect.fnUntraced(function*(skill: SkillIndex.Skill, file: string) {
+      const root = yield* toSkillRefusal(skill.directory)(fs.realPath(skill.directory))
       let at = paths.join(skill.directory, file)
       // Directories that are not there yet lead nowhere.
       while (at !== skill.directory && Option.isNone(yield* Effect.option(fs.realPath(at)))) {
-        if (Option.isSome(yield* Effect.option(fs.readLink(at)))) return yield* refuse(`"${file}" is a link that leads nowhere`)
+        if (Option.isSome(yield* Effect.option(fs.readLink(at)))) return yield* refuseRequest(`"${file}" is a link that leads nowhere`)
         at = paths.dirname(at)
       }
-      const target = paths.relative(root, yield* orRefused(at)(fs.realPath(at)))
+      const target = paths.relative(root, yield* toSkillRefusal(at)(fs.realPath(at)))
       return target.startsWith("..") || paths.isAbsolute(target)
-        ? yield* refuse(`"${file}" is a link that leads out of the directory of the skill`)
+        ? yield* refuseRequest(`"${file}" is a link that leads out of the directory of the skill`)
         : paths.join(skill.directory, file)
     })
 
     /** Puts the values of its variables into the text of a `SKILL.md`. */
-    const filled = (text: string, file: string, { directory }: SkillIndex.Skill, session: string | undefined): string =>
+    const fillTemplateVariables = (text: string, file: string, { directory }: SkillIndex.Skill, session: string | undefined): string =>
       options.templateVars === false || file !== SkillFile.fileName
         ? text
         : text.replaceAll("${HERMES_SKILL_DIR}", () => directory).replaceAll("${HERMES_SESSION_ID}", (name) => session ?? name)
 
     const view: Service["view"] = Effect.fnUntraced(function*(name, { file, session } = {}) {
-      const skill = yield* find(name)
-      const shown = file === undefined || file === "" ? SkillFile.fileName : yield* inside(file)
-      const path = yield* real(skill, shown)
+      const skill = yield* findSkill(name)
+      const shown = file === undefined || file === "" ? SkillFile.fileName : yield* toSafePath(file)
+      const path = yield* resolveInsideSkill(skill, shown)
       const info = yield* Effect.option(fs.stat(path))
-      const files = yield* linked(skill.directory)
+      const files = yield* listLinkedFiles(skill.directory)
       if (Option.isNone(info) || info.value.type !== "File") {
-        return yield* refuse(`the skill "${skill.name}" has no file "${shown}": it has ${files.length === 0 ? "no files beside SKILL.md" : files.join(", ")}`)
+        return yield* refuseRequest(`the skill "${skill.name}" has no file "${shown}": it has ${files.length === 0 ? "no files beside SKILL.md" : files.join(", ")}`)
       }
-      if (info.value.size > SkillFile.maxBytes) return yield* refuse(`${path} is larger than ${SkillFile.maxBytes} bytes: read a part of it with read_file`)
-      const text = yield* orRefused(path)(fs.readFileString(path))
-      if (text.includes("\0")) return yield* refuse(`${path} is not a text`)
-      const found = SkillFile.refusals(text, shown)
-      if (found.length > 0) return yield* refuse(`${path} is not shown: it may contain a prompt injection (${found.join(", ")})`)
+      if (info.value.size > SkillFile.maxBytes) return yield* refuseRequest(`${path} is larger than ${SkillFile.maxBytes} bytes: read a part of it with read_file`)
+      const text = yield* toSkillRefusal(path)(fs.readFileString(path))
+      if (text.includes("\0")) return yield* refuseRequest(`${path} is not a text`)
+      const found = SkillFile.findRefusals(text, shown)
+      if (found.length > 0) return yield* refuseRequest(`${path} is not shown: it may contain a prompt injection (${found.join(", ")})`)
       return {
         skill,
         ...shown === SkillFile.fileName ? {} : { file: shown },
-        text: TextCut.middle(TextHygiene.withoutControls(TextHygiene.wellFormed(filled(text, shown, skill, session))), maxTextChars),
+        text: TextCut.cutMiddle(TextHygiene.withoutControls(TextHygiene.toWellFormed(fillTemplateVariables(text, shown, skill, session))), maxTextChars),
         files,
         missing: skill.facts.variables.filter((variable) => !options.variable?.(variable))
       }
     }, Effect.provideContext(context))
 
     /** A skill that may be changed. */
-    const own = Effect.fnUntraced(function*(name: string) {
-      const skill = yield* find(name)
-      if (skill.isReadOnly) return yield* refuse(`the skill "${skill.name}" is in ${skill.directory}, which is read-only: create one of that name, which then counts`)
-      const root = yield* orRefused(options.directory)(fs.realPath(options.directory))
-      const target = paths.relative(root, yield* orRefused(skill.directory)(fs.realPath(skill.directory)))
-      return target.startsWith("..") || paths.isAbsolute(target) ? yield* refuse(`the skill "${skill.name}" is a link to a directory elsewhere: change it there`) : skill
+    const findOwnSkill = Effect.fnUntraced(function*(name: string) {
+      const skill = yield* findSkill(name)
+      if (skill.isReadOnly) return yield* refuseRequest(`the skill "${skill.name}" is in ${skill.directory}, which is read-only: create one of that name, which then counts`)
+      const root = yield* toSkillRefusal(options.directory)(fs.realPath(options.directory))
+      const target = paths.relative(root, yield* toSkillRefusal(skill.directory)(fs.realPath(skill.directory)))
+      return target.startsWith("..") || paths.isAbsolute(target) ? yield* refuseRequest(`the skill "${skill.name}" is a link to a directory elsewhere: change it there`) : skill
     })
 
-    const write = <E>(path: string, change: (before: string) => Effect.Effect<{ readonly text: string; readonly warnings: ReadonlyArray<string> }, E>) =>
+    const writeSkillFile = <E>(path: string, change: (before: string) => Effect.Effect<{ readonly text: string; readonly warnings: ReadonlyArray<string> }, E>) =>
       Effect.gen(function*() {
-        yield* orRefused(path)(fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }))
+        yield* toSkillRefusal(path)(fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }))
         const result = yield* Environment.updateText(options.database, path, (before) =>
           Effect.map(Effect.result(change(before)), (result) => ({ text: Result.isSuccess(result) ? result.success.text : before, result })))
         return { path, warnings: (yield* Effect.fromResult(result)).warnings }
       })
 
-    const placeOf = (name: string, category: string | undefined): string => paths.join(options.directory, ...category === undefined ? [] : category.split("/"), name)
+    const buildSkillPath = (name: string, category: string | undefined): string => paths.join(options.directory, ...category === undefined ? [] : category.split("/"), name)
 
     /** A change that may be made: the file or directory that it is of, and the text that the file gets. */
-    const planned = Effect.fnUntraced(function*(change: Change): Effect.fn.Return<Plan, SkillRefused, FileSystem.FileSystem | Path.Path> {
+    const planChange = Effect.fnUntraced(function*(change: Change): Effect.fn.Return<ChangePlan, SkillRefused, FileSystem.FileSystem | Path.Path> {
       if (change.action === "create") {
         const { category, content, name } = change
-        if (!SkillFile.isName(name)) return yield* refuse(`"${TextCut.shortened(name, 80)}" is no name of a skill: use at most 64 lower-case letters, digits and single hyphens`)
+        if (!SkillFile.isName(name)) return yield* refuseRequest(`"${TextCut.shorten(name, 80)}" is no name of a skill: use at most 64 lower-case letters, digits and single hyphens`)
         if (category !== undefined && !category.split("/").every((part, at) => at < SkillIndex.maxDepth - 1 && SkillFile.isDirectoryName(part))) {
-          return yield* refuse(`"${TextCut.shortened(category, 80)}" is no name of a category`)
+          return yield* refuseRequest(`"${TextCut.shorten(category, 80)}" is no name of a category`)
         }
         const there = (yield* everything).skills.find((skill) => skill.name === name && !skill.isReadOnly)
-        if (there !== undefined) return yield* refuse(`there is a skill "${name}" already (${there.path}): change it with patch or edit`)
-        const warnings = yield* judgedSkill(name, content, { isNew: true })
-        const path = paths.join(placeOf(name, category), SkillFile.fileName)
-        return { path, edit: (before) => before === "" ? Effect.succeed({ text: content, warnings }) : refuse(`there is a skill "${name}" already`) }
+        if (there !== undefined) return yield* refuseRequest(`there is a skill "${name}" already (${there.path}): change it with patch or edit`)
+        const warnings = yield* checkSkillText(name, content, { isNew: true })
+        const path = paths.join(buildSkillPath(name, category), SkillFile.fileName)
+        return { path, edit: (before) => before === "" ? Effect.succeed({ text: content, warnings }) : refuseRequest(`there is a skill "${name}" already`) }
       }
-      const skill = yield* own(change.name)
+      const skill = yield* findOwnSkill(change.name)
       if (change.action === "delete") {
-        return (yield* orRefused(skill.directory)(fs.exists(paths.join(skill.directory, ".pinned"))))
-          ? yield* refuse(`the skill "${skill.name}" is pinned: only the user deletes it, after removing its file .pinned`)
+        return (yield* toSkillRefusal(skill.directory)(fs.exists(paths.join(skill.directory, ".pinned"))))
+          ? yield* refuseRequest(`the skill "${skill.name}" is pinned: only the user deletes it, after removing its file .pinned`)
           : { path: skill.directory }
       }
-      const file = "file" in change && change.file !== undefined ? yield* writable(change.file) : SkillFile.fileName
-      const path = yield* real(skill, file)
+      const file = "file" in change && change.file !== undefined ? yield* checkWritablePath(change.file) : SkillFile.fileName
+      const path = yield* resolveInsideSkill(skill, file)
       const isSkill = file === SkillFile.fileName
       if (change.action === "remove_file") {
         const info = yield* Effect.option(fs.stat(path))
-        return Option.isNone(info) || info.value.type !== "File" ? yield* refuse(`the skill "${skill.name}" has no file "${file}"`) : { path }
+        return Option.isNone(info) || info.value.type !== "File" ? yield* refuseRequest(`the skill "${skill.name}" has no file "${file}"`) : { path }
       }
       if (change.action === "patch") {
         return {
           path,
           edit: (before) =>
-            Effect.flatMap(replaced(before, change), (text) =>
-              Effect.map(isSkill ? judgedSkill(skill.name, text, { added: change.newText }) : judged(text, file, change.newText), (warnings) => ({ text, warnings })))
+            Effect.flatMap(replaceText(before, change), (text) =>
+              Effect.map(isSkill ? checkSkillText(skill.name, text, { added: change.newText }) : checkText(text, file, change.newText), (warnings) => ({ text, warnings })))
         }
       }
       const text = change.content
-      const warnings = yield* isSkill ? judgedSkill(skill.name, text) : judged(text, file)
+      const warnings = yield* isSkill ? checkSkillText(skill.name, text) : checkText(text, file)
       return { path, edit: () => Effect.succeed({ text, warnings }) }
     }, Effect.provideContext(context))
 
     const check: Service["check"] = (change) =>
-      Effect.flatMap(planned(change), ({ edit, path }) =>
+      Effect.flatMap(planChange(change), ({ edit, path }) =>
         edit === undefined ? Effect.void : Effect.flatMap(Effect.orElseSucceed(fs.readFileString(path), () => ""), (before) => Effect.asVoid(edit(before))))
 
     const change: Service["change"] = Effect.fnUntraced(function*(change) {
-      const { edit, path } = yield* planned(change)
+      const { edit, path } = yield* planChange(change)
       if (edit !== undefined) {
         const directory = paths.dirname(path)
-        const isNew = !(yield* orRefused(directory)(fs.exists(directory)))
-        return yield* Effect.onError(write(path, edit), () => isNew ? Effect.ignore(fs.remove(directory)) : Effect.void)
+        const isNew = !(yield* toSkillRefusal(directory)(fs.exists(directory)))
+        return yield* Effect.onError(writeSkillFile(path, edit), () => isNew ? Effect.ignore(fs.remove(directory)) : Effect.void)
       }
       if (change.action === "delete") {
         // Gone at once for every reader, then file by file.
-        const aside = paths.join(options.directory, `.deleted-${yield* Ids.hex(12)}`)
-        yield* orRefused(path)(Effect.andThen(fs.rename(path, aside), fs.remove(aside, { recursive: true })))
-      } else yield* orRefused(path)(fs.remove(path))
+        const aside = paths.join(options.directory, `.deleted-${yield* Ids.makeHex(12)}`)
+        yield* toSkillRefusal(path)(Effect.andThen(fs.rename(path, aside), fs.remove(aside, { recursive: true })))
+      } else yield* toSkillRefusal(path)(fs.remove(path))
       return { path, warnings: [] }
     }, Effect.provideContext(context))
 
-    const pathOf: Service["pathOf"] = (name, category) =>
-      Effect.map(Effect.option(find(name)), (skill) => Option.isSome(skill) && !skill.value.isReadOnly ? skill.value.directory : placeOf(name, category))
+    const getChangePath: Service["pathOf"] = (name, category) =>
+      Effect.map(Effect.option(findSkill(name)), (skill) => Option.isSome(skill) && !skill.value.isReadOnly ? skill.value.directory : buildSkillPath(name, category))
 
     const block: Service["block"] = Effect.fnUntraced(function*(offered) {
       if (!tools.some((tool) => offered.has(tool))) return undefined
@@ -423,7 +423,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       const { problems, signature } = found
       for (const { message, path } of problems.slice(0, maxProblems)) yield* Effect.logWarning(`skill left out: ${path}: ${message}`)
       if (problems.length > maxProblems) yield* Effect.logWarning(`${problems.length - maxProblems} more skills left out: see \`hermes skills check\``)
-      const text = SkillText.render(found.skills.filter(({ facts }) => SkillText.isOffered(facts.conditions, offered, toolsets)), found.categories)
+      const text = SkillText.renderIndex(found.skills.filter(({ facts }) => SkillText.isOffered(facts.conditions, offered, toolsets)), found.categories)
       if (signature !== undefined) blocks.set(key, { signature, text })
       const [oldest] = blocks.keys()
       if (blocks.size > maxBlocks && oldest !== undefined) blocks.delete(oldest)
@@ -438,7 +438,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
 
     const proposals = Effect.provideContext(SkillProposals.make({ path: paths.join(options.directory, ".proposed.json"), database: options.database }), context)
 
-    return { listed, catalogue, view, change, check, proposals: yield* proposals, pathOf, bring, block }
+    return { listed, catalogue, view, change, check, proposals: yield* proposals, pathOf: getChangePath, bring, block }
   })
 
 /** {@link make} as a layer. */

@@ -30,18 +30,18 @@ export const isOffered = (
   !fallbackForTools.some((tool) => offered.has(tool)) && !fallbackForToolsets.some((toolset) => toolsets.has(toolset))
 
 /** A text of a file in one line of a prompt: it ends nothing that stands around it. */
-const inline = (text: string): string =>
-  TextCut.shortened(TextHygiene.stripFences(TextHygiene.withoutControls(text)).replaceAll(/\s+/g, " ").replaceAll("<", "‹").replaceAll(">", "›").trim(), maxShownDescription)
+const toInlineText = (text: string): string =>
+  TextCut.shorten(TextHygiene.stripFences(TextHygiene.withoutControls(text)).replaceAll(/\s+/g, " ").replaceAll("<", "‹").replaceAll(">", "›").trim(), maxShownDescription)
 
 /** The part of a system prompt that names some skills; undefined without any. */
-export const render = (skills: ReadonlyArray<SkillIndex.Skill>, categories: ReadonlyMap<string, string>): string | undefined => {
+export const renderIndex = (skills: ReadonlyArray<SkillIndex.Skill>, categories: ReadonlyMap<string, string>): string | undefined => {
   if (skills.length === 0) return undefined
   const named = Array.from(new Set(skills.map(({ category }) => category)))
   const lines = named.flatMap((category) => {
     const description = categories.get(category)
     return [
-      `${inline(category)}:${description === undefined || description === "" ? "" : ` ${inline(description)}`}`,
-      ...skills.filter((skill) => skill.category === category).map(({ facts, name }) => `  - ${inline(name)}: ${inline(facts.description)}`)
+      `${toInlineText(category)}:${description === undefined || description === "" ? "" : ` ${toInlineText(description)}`}`,
+      ...skills.filter((skill) => skill.category === category).map(({ facts, name }) => `  - ${toInlineText(name)}: ${toInlineText(facts.description)}`)
     ]
   })
   return [
@@ -52,7 +52,7 @@ export const render = (skills: ReadonlyArray<SkillIndex.Skill>, categories: Read
 }
 
 /** The text of a skill in a message of the user's, for a skill that the user chose. */
-export const message = (
+export const renderMessage = (
   { missing, skill, text }: { readonly missing: ReadonlyArray<string>; readonly skill: SkillIndex.Skill; readonly text: string }
 ): string =>
   [

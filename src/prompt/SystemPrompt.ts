@@ -74,7 +74,7 @@ const ofTools: ReadonlyArray<readonly [tool: string, text: string]> = [
 ]
 
 /** Advice for the tools that are offered, in a fixed order. */
-const forTools = (tools: ReadonlySet<string>): ReadonlyArray<string> =>
+const listToolAdvice = (tools: ReadonlySet<string>): ReadonlyArray<string> =>
   ofTools.flatMap(([tool, text]) => tools.has(tool) ? [text] : [])
 
 /** Parts of the names of models that are told to use their tools, where the setting is `auto`. */
@@ -102,36 +102,36 @@ const ofFamilies: ReadonlyArray<readonly [names: ReadonlyArray<string>, text: st
 export type Enforcement = "auto" | boolean | ReadonlyArray<string>
 
 /** Advice for the family of a model. */
-const forModel = (model: string, enforcement: Enforcement): ReadonlyArray<string> => {
+const listModelAdvice = (model: string, enforcement: Enforcement): ReadonlyArray<string> => {
   const name = model.toLowerCase()
-  const has = (part: string): boolean => part !== "" && name.includes(part.toLowerCase())
-  const isTold = typeof enforcement === "boolean" ? enforcement : (enforcement === "auto" ? families : enforcement).some(has)
-  return isTold ? [act, ...ofFamilies.flatMap(([names, text]) => names.some(has) ? [text] : [])] : []
+  const isInModelName = (part: string): boolean => part !== "" && name.includes(part.toLowerCase())
+  const isTold = typeof enforcement === "boolean" ? enforcement : (enforcement === "auto" ? families : enforcement).some(isInModelName)
+  return isTold ? [act, ...ofFamilies.flatMap(([names, text]) => names.some(isInModelName) ? [text] : [])] : []
 }
 
 /** Identity of models whose provider makes them say another one; undefined for every other. */
-const modelIdentity = (provider: string, model: string): string | undefined =>
+const describeModelIdentity = (provider: string, model: string): string | undefined =>
   provider === "alibaba" ? `You are powered by the model ${model}. When you are asked which model you are, say so, whatever you were told elsewhere.` : undefined
 
-const messenger = (name: string, markup: string, files: string): string =>
+const describeMessenger = (name: string, markup: string, files: string): string =>
   `You answer in ${name}. ${markup} Keep messages short: people read them on a phone. ${files}`
 
 const media = "To send a file, write `MEDIA:` and its absolute path on a line of its own."
 
 const platforms: Readonly<Record<string, string>> = {
   cli: "You answer in a terminal. Keep lines short and use little Markdown: short lists and code blocks are rendered, wide tables are hard to read.",
-  telegram: messenger("Telegram", "Bold, italic, links, `code` and code blocks are shown; tables and headings are not.", media),
-  discord: messenger("Discord", "Markdown is shown, tables are not. A message holds 2,000 characters.", media),
-  whatsapp: messenger("WhatsApp", "Write plain text: Markdown is not shown.", media),
-  signal: messenger("Signal", "Write plain text: Markdown is not shown.", media),
-  sms: messenger("text messages (SMS)", "Write plain text, in 1,600 characters at most.", "Files cannot be sent."),
-  slack: messenger("Slack", "Use *bold*, _italic_, `code` and code blocks; headings and tables are not shown.", media),
+  telegram: describeMessenger("Telegram", "Bold, italic, links, `code` and code blocks are shown; tables and headings are not.", media),
+  discord: describeMessenger("Discord", "Markdown is shown, tables are not. A message holds 2,000 characters.", media),
+  whatsapp: describeMessenger("WhatsApp", "Write plain text: Markdown is not shown.", media),
+  signal: describeMessenger("Signal", "Write plain text: Markdown is not shown.", media),
+  sms: describeMessenger("text messages (SMS)", "Write plain text, in 1,600 characters at most.", "Files cannot be sent."),
+  slack: describeMessenger("Slack", "Use *bold*, _italic_, `code` and code blocks; headings and tables are not shown.", media),
   email: `You answer by email. Write a complete message in plain text with short paragraphs; the subject is kept. ${media}`,
   cron: "You run as a scheduled job, and no one is there to answer. Do not ask questions: decide, do the work, and give the result as the last message. It is delivered as it is."
 }
 
 /** Advice for the surface on which the user reads; undefined for one that needs none. */
-const forPlatform = (platform: string): string | undefined => Object.hasOwn(platforms, platform) ? platforms[platform] : undefined
+const findPlatformAdvice = (platform: string): string | undefined => Object.hasOwn(platforms, platform) ? platforms[platform] : undefined
 
 /** A part of a system prompt, by name. */
 export interface PromptLayer {
@@ -141,7 +141,7 @@ export interface PromptLayer {
 }
 
 /** The place of a new session. */
-export interface Place {
+export interface PromptLocation {
   /** Absolute. */
   readonly cwd: string
   /** True of the session of a subagent, which has its task and the skills that its tools offer, and none of the files and memory of the user. */
@@ -164,12 +164,12 @@ export interface Sources {
 }
 
 /** Reads the {@link Sources} of a session that begins. Default: there are none. */
-export class PromptSources extends Context.Reference<(place: Place) => Effect.Effect<Sources>>("hermes-effect/prompt/PromptSources", {
+export class PromptSources extends Context.Reference<(place: PromptLocation) => Effect.Effect<Sources>>("hermes-effect/prompt/PromptSources", {
   defaultValue: () => () => Effect.succeed({})
 }) {}
 
 /** Data that a system prompt is made of. */
-export interface Parts extends Place {
+export interface Parts extends PromptLocation {
   /** Replaces the identity of the sources and the built-in one. */
   readonly identity?: string | undefined
   /** The caller's own instructions. */
@@ -185,36 +185,36 @@ export interface Parts extends Place {
 }
 
 /** Builds the layers of a system prompt, in their order; those without a text are left out. */
-export const layers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLayer>> =>
+export const buildLayers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLayer>> =>
   Effect.map(Clock.currentTimeMillis, (millis) => {
     const { cwd, isChild, model, platform, provider, sessionId, sources, tools } = parts
     const started = DateTime.formatIsoDate(DateTime.makeUnsafe(millis))
     const texts: ReadonlyArray<readonly [PromptLayer["name"], ReadonlyArray<string | undefined>]> = [
       ["identity", [parts.identity ?? sources.identity ?? identity]],
       ["help", [sources.help]],
-      ["tools", forTools(tools)],
-      ["model", [...tools.size === 0 ? [] : forModel(model, parts.enforcement ?? "auto")]],
+      ["tools", listToolAdvice(tools)],
+      ["model", [...tools.size === 0 ? [] : listModelAdvice(model, parts.enforcement ?? "auto")]],
       ["skills", [sources.skills]],
-      ["model", [modelIdentity(provider, model)]],
+      ["model", [describeModelIdentity(provider, model)]],
       ["environment", sources.environment ?? []],
       // A child answers its parent.
-      ["platform", [isChild ? undefined : forPlatform(platform)]],
+      ["platform", [isChild ? undefined : findPlatformAdvice(platform)]],
       ["instructions", [parts.instructions]],
       ["project", [sources.project]],
       ["memory", sources.memory ?? []],
       ["session", [`Working directory: ${sources.workingDirectory ?? cwd}\nConversation started: ${started}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}\nModel: ${model} (${provider})`]]
     ]
     return texts.flatMap(([name, given]) => {
-      const text = joined(given)
+      const text = joinTexts(given)
       return text === "" ? [] : [{ name, text }]
     })
   })
 
-const joined = (texts: ReadonlyArray<string | undefined>): string =>
+const joinTexts = (texts: ReadonlyArray<string | undefined>): string =>
   texts.flatMap((text) => text === undefined || text.trim() === "" ? [] : [text.trim()]).join("\n\n")
 
 /** Text of a system prompt. */
-export const render = (prompt: ReadonlyArray<PromptLayer>): string => joined(prompt.map(({ text }) => text))
+export const render = (prompt: ReadonlyArray<PromptLayer>): string => joinTexts(prompt.map(({ text }) => text))
 
 /** Choice of the sources that an agent reads. */
 export interface SourceOptions {
@@ -236,7 +236,7 @@ export interface SourceOptions {
   readonly environmentHints?: ReadonlyArray<string> | undefined
 }
 
-const contentOf = (path: string): Effect.Effect<string, never, FileSystem.FileSystem> =>
+const readFileOrEmpty = (path: string): Effect.Effect<string, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readFileString(path), () => ""))
 
 /** Describes the machine, where it is one on which things are different. */
@@ -245,7 +245,7 @@ const describeMachine = Effect.fnUntraced(function*({ environmentHints = [], rem
   const fs = yield* FileSystem.FileSystem
   const isThere = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
   const hints: Array<string> = []
-  if (/microsoft/i.test(yield* contentOf("/proc/version"))) {
+  if (/microsoft/i.test(yield* readFileOrEmpty("/proc/version"))) {
     hints.push("This machine is the Windows Subsystem for Linux: drives of Windows are below /mnt (C: is /mnt/c), and programs of Windows run by their names with .exe.")
   }
   if (variable?.("TERMUX_VERSION") !== undefined) {
@@ -264,24 +264,24 @@ export const layerSources = (options: SourceOptions): Layer.Layer<never, never, 
     const machine = yield* Effect.cached(describeMachine(options))
     const told = new Set<string>()
     /** Tells the user, once for each text, what is not in the prompt. */
-    const warned = (text: string) => {
+    const warnOnce = (text: string) => {
       if (told.has(text)) return Effect.void
       told.add(text)
       return Effect.logWarning(text)
     }
-    return ({ cwd, isChild, tools }: Place) => Effect.gen(function*() {
-      const soul = isChild || options.home === undefined ? undefined : yield* ContextFiles.soul(options.home)
+    return ({ cwd, isChild, tools }: PromptLocation) => Effect.gen(function*() {
+      const soul = isChild || options.home === undefined ? undefined : yield* ContextFiles.readSoul(options.home)
       const describeNotice = ({ hidden, text }: ContextFiles.ContextFile): string =>
         hidden === undefined ? text : `${text} Its hidden text: ${JSON.stringify(hidden)}`
-      if (soul?.isNotice === true) yield* warned(`${describeNotice(soul)} The built-in identity is used.`)
-      const project = options.project === true && !isChild ? yield* ContextFiles.project(cwd) : undefined
-      for (const file of project?.files ?? []) if (file.isNotice) yield* warned(describeNotice(file))
+      if (soul?.isNotice === true) yield* warnOnce(`${describeNotice(soul)} The built-in identity is used.`)
+      const project = options.project === true && !isChild ? yield* ContextFiles.readProjectContext(cwd) : undefined
+      for (const file of project?.files ?? []) if (file.isNotice) yield* warnOnce(describeNotice(file))
       return {
         identity: soul?.isNotice === true ? undefined : soul?.text,
         help: isChild ? undefined : options.help,
         skills: yield* options.skills?.(tools) ?? Effect.undefined,
         environment: yield* machine,
-        project: project === undefined ? undefined : ContextFiles.rendered(project),
+        project: project === undefined ? undefined : ContextFiles.renderProjectContext(project),
         workingDirectory: options.remoteDirectory,
         memory: isChild ? [] : yield* options.memory ?? Effect.succeed([])
       } satisfies Sources

@@ -19,12 +19,12 @@ const tables = ["properties", "$defs", "definitions"]
 
 const isObjectSchema = (schema: Json.Fields): boolean =>
   schema["type"] === "object" || schema["properties"] !== undefined ||
-  Json.items(schema["type"]).includes("object")
+  Json.readItems(schema["type"]).includes("object")
 
 const isClosed = (schema: Json.Fields): boolean => {
-  const required = Json.items(schema["required"])
+  const required = Json.readItems(schema["required"])
   return schema["additionalProperties"] === false &&
-    Object.keys(Json.fields(schema["properties"])).every((name) => required.includes(name))
+    Object.keys(Json.readFields(schema["properties"])).every((name) => required.includes(name))
 }
 
 /** Tells whether OpenAI can enforce a schema strictly. */
@@ -32,8 +32,8 @@ export const isStrict = (schema: unknown): boolean => {
   if (!Json.isFields(schema)) return true
   if (isObjectSchema(schema) && !isClosed(schema)) return false
   return single.every((name) => isStrict(schema[name])) &&
-    lists.every((name) => Json.items(schema[name]).every(isStrict)) &&
-    tables.every((name) => Object.values(Json.fields(schema[name])).every(isStrict))
+    lists.every((name) => Json.readItems(schema[name]).every(isStrict)) &&
+    tables.every((name) => Object.values(Json.readFields(schema[name])).every(isStrict))
 }
 
 // Claude
@@ -70,35 +70,35 @@ const formats = new Set([
 /** Keywords that say nothing about values. */
 const silent = new Set(["$schema", "$id", "$comment", "additionalProperties"])
 
-const eachValue = (value: unknown): unknown =>
+const closeEachValue = (value: unknown): unknown =>
   Json.isFields(value)
-    ? Object.fromEntries(Object.entries(value).map(([key, schema]) => [key, closed(schema)]))
+    ? Object.fromEntries(Object.entries(value).map(([key, schema]) => [key, closeSchema(schema)]))
     : value
 
-const inner = (key: string, value: unknown): unknown => {
+const closeKeyword = (key: string, value: unknown): unknown => {
   switch (key) {
     case "properties":
     case "$defs":
     case "definitions":
-      return eachValue(value)
+      return closeEachValue(value)
     case "items":
-      return closed(value)
+      return closeSchema(value)
     case "anyOf":
     case "allOf":
-      return Array.isArray(value) ? value.map(closed) : value
+      return Array.isArray(value) ? value.map(closeSchema) : value
     default:
       return value
   }
 }
 
 /** A schema that Claude takes. */
-export const closed = (schema: unknown): unknown => {
+export const closeSchema = (schema: unknown): unknown => {
   if (!Json.isFields(schema)) return schema
   const out: Record<string, unknown> = {}
   const refused: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(schema)) {
-    if (structural.has(key)) out[key] = inner(key, value)
-    else if (key === "oneOf") out["anyOf"] = inner("anyOf", value)
+    if (structural.has(key)) out[key] = closeKeyword(key, value)
+    else if (key === "oneOf") out["anyOf"] = closeKeyword("anyOf", value)
     else if (key === "format" && typeof value === "string" && formats.has(value)) out[key] = value
     else if (key === "minItems" && (value === 0 || value === 1)) out[key] = value
     else if (typeof key === "string" && !silent.has(key)) refused[key] = value
@@ -112,7 +112,7 @@ export const closed = (schema: unknown): unknown => {
 }
 
 /** The instruction that stands for the field of a schema. */
-export const instruction = (schema: JsonSchema.JsonSchema): string =>
+export const renderInstruction = (schema: JsonSchema.JsonSchema): string =>
   `Answer with one JSON document and nothing else: no prose, no code fence. It must match this JSON Schema:\n${
     JSON.stringify(schema)
   }`

@@ -34,8 +34,8 @@ import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../domain/AgentError.ts"
 import type * as Route from "../domain/Route.ts"
-import { registered } from "../domain/Secrets.ts"
-import { absent } from "../platform/OptionalPackage.ts"
+import { registerSecrets } from "../domain/Secrets.ts"
+import { rethrowImport } from "../platform/OptionalPackage.ts"
 import { withoutVariables } from "../platform/ProcessVariables.ts"
 import * as Decode from "./anthropic/Decode.ts"
 import * as Endpoint from "./anthropic/Endpoint.ts"
@@ -50,14 +50,14 @@ const defaultTimeoutMillis = 900_000
 /** The SDK insists on a key and would look for one in the environment and on disk; the real one is in our headers. */
 const noKey = "unused"
 
-const refused = (route: Route.Route, endpoint: Endpoint.Endpoint): ConfigError | undefined => {
+const findMisconfiguration = (route: Route.Route, endpoint: Endpoint.Endpoint): ConfigError | undefined => {
   if (route.provider.trim().toLowerCase() === "bedrock") {
     return new ConfigError({
       path: "model.api_mode",
       message: "provider bedrock speaks bedrock_converse: set model.api_mode to bedrock_converse or leave it out"
     })
   }
-  const headers = Endpoint.headers(route, endpoint)
+  const headers = Endpoint.makeHeaders(route, endpoint)
   return endpoint.native && headers["x-api-key"] === null && headers["authorization"] === null
     ? new ConfigError({
       path: "ANTHROPIC_API_KEY",
@@ -76,9 +76,9 @@ const makeClient = (
     new sdk.Anthropic({
       apiKey: noKey,
       baseURL: endpoint.baseUrl,
-      defaultHeaders: Endpoint.headers(route, endpoint),
+      defaultHeaders: Endpoint.makeHeaders(route, endpoint),
       defaultQuery: { ...route.query },
-      timeout: SdkSetup.timeoutMillis(route, defaultTimeoutMillis),
+      timeout: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
       maxRetries: 0,
       logLevel: "off",
       openTelemetry: false,
@@ -89,14 +89,14 @@ const makeClient = (
 export const make = Effect.fn("AnthropicMessages.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
-  yield* registered(route)
-  const endpoint = Endpoint.of(route)
-  const misconfigured = refused(route, endpoint)
+  yield* registerSecrets(route)
+  const endpoint = Endpoint.fromRoute(route)
+  const misconfigured = findMisconfiguration(route, endpoint)
   if (misconfigured !== undefined) return yield* misconfigured
-  const [sdk, fetch] = yield* SdkSetup.load(route, "@anthropic-ai/sdk", () => import("@anthropic-ai/sdk").catch(absent))
+  const [sdk, fetch] = yield* SdkSetup.loadSdk(route, "@anthropic-ai/sdk", () => import("@anthropic-ai/sdk").catch(rethrowImport))
   const client = makeClient(sdk, route, endpoint, fetch)
-  const names = Endpoint.toolNames(endpoint)
-  return Exchange.provider(route, {
+  const names = Endpoint.makeToolNames(endpoint)
+  return Exchange.makeProvider(route, {
     module: "AnthropicMessages",
     apiMode: "anthropic_messages",
     url: endpoint.baseUrl,

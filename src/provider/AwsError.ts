@@ -54,18 +54,18 @@ const permissions = "bedrock:InvokeModel and bedrock:InvokeModelWithResponseStre
 
 const maxMessage = 500
 
-const oneLine = (text: string): string => redactStart(text.replaceAll(/\s+/g, " ").trim(), maxMessage)
+const toOneLine = (text: string): string => redactStart(text.replaceAll(/\s+/g, " ").trim(), maxMessage)
 
-const reasonOf = (error: Error, place: AwsContext): AiError.AiErrorReason => {
-  const fields = Json.fields(error)
-  const answer = Json.fields(fields["$metadata"])
+const classifyAwsError = (error: Error, place: AwsContext): AiError.AiErrorReason => {
+  const fields = Json.readFields(error)
+  const answer = Json.readFields(fields["$metadata"])
   const status = typeof answer["httpStatusCode"] === "number" ? answer["httpStatusCode"] : undefined
-  const requestId = Json.word(answer["requestId"])
-  const message = oneLine(error.message)
+  const requestId = Json.readWord(answer["requestId"])
+  const message = toOneLine(error.message)
   const { name } = error
   const isTooLong = name === "ValidationException" && tooLong.test(message)
-  const headers = Json.fields(Json.fields(fields["$response"])["headers"])
-  const retryAfter = SdkError.retryAfterOf((name) => Json.string(headers[name]))
+  const headers = Json.readFields(Json.readFields(fields["$response"])["headers"])
+  const retryAfter = SdkError.readRetryAfter((name) => Json.readString(headers[name]))
   const common = {
     metadata: {
       type: name,
@@ -76,51 +76,51 @@ const reasonOf = (error: Error, place: AwsContext): AiError.AiErrorReason => {
     },
     http: { body: message, ...(status === undefined ? {} : { response: { status, headers: {} } }) }
   }
-  const invalid = (description: string, parameter?: string): AiError.InvalidRequestError =>
+  const makeInvalidRequest = (description: string, parameter?: string): AiError.InvalidRequestError =>
     new AiError.InvalidRequestError({ ...common, description, ...(parameter === undefined ? {} : { parameter }) })
-  const missing = (): AiError.InvalidRequestError =>
-    invalid(`${place.region} serves no model "${place.model}": ${message}`, "model")
-  const limited = (): AiError.RateLimitError =>
+  const makeMissingModel = (): AiError.InvalidRequestError =>
+    makeInvalidRequest(`${place.region} serves no model "${place.model}": ${message}`, "model")
+  const makeRateLimit = (): AiError.RateLimitError =>
     new AiError.RateLimitError({ ...common, ...(retryAfter === undefined ? {} : { retryAfter }) })
-  const authentication = (kind: AiError.AuthenticationError["kind"], description: string) =>
+  const makeAuthenticationError = (kind: AiError.AuthenticationError["kind"], description: string) =>
     new AiError.AuthenticationError({ ...common, kind, description })
 
   if (withoutCredentials.has(name)) {
-    return authentication("MissingKey", `no AWS credentials (${message}): ${credentialsRemedy}`)
+    return makeAuthenticationError("MissingKey", `no AWS credentials (${message}): ${credentialsRemedy}`)
   }
-  if (expired.has(name)) return authentication("ExpiredKey", `${message}: renew them, for example with \`aws sso login\``)
-  if (unknownKey.has(name)) return authentication("InvalidKey", message)
+  if (expired.has(name)) return makeAuthenticationError("ExpiredKey", `${message}: renew them, for example with \`aws sso login\``)
+  if (unknownKey.has(name)) return makeAuthenticationError("InvalidKey", message)
   if (overloaded.has(name)) return new AiError.InternalProviderError({ ...common, description: message || name })
-  if (rateLimited.has(name)) return limited()
+  if (rateLimited.has(name)) return makeRateLimit()
   if (name === "AccessDeniedException" || status === 403) {
-    return authentication(
+    return makeAuthenticationError(
       "InsufficientPermissions",
       `${message}: allow ${permissions}, and enable "${place.model}" in ${place.region}`
     )
   }
-  if (name === "ResourceNotFoundException") return missing()
-  if (name === "ValidationException") return noModel.test(message) ? missing() : invalid(message)
+  if (name === "ResourceNotFoundException") return makeMissingModel()
+  if (name === "ValidationException") return noModel.test(message) ? makeMissingModel() : makeInvalidRequest(message)
   if (status === undefined) {
     if (error instanceof SyntaxError) {
       return new AiError.InvalidResponseError({ description: `the answer is not what Converse answers: ${message}` })
     }
     if (unwritable.test(message) || (error instanceof TypeError && fields["code"] === undefined)) {
-      return invalid(`the request cannot be written: ${message}`)
+      return makeInvalidRequest(`the request cannot be written: ${message}`)
     }
     return /truncated event message/i.test(message)
-      ? SdkError.networkReason(Object.assign(new Error(message), { code: "ECONNRESET" }), place.url)
-      : SdkError.networkReason(error, place.url)
+      ? SdkError.makeNetworkReason(Object.assign(new Error(message), { code: "ECONNRESET" }), place.url)
+      : SdkError.makeNetworkReason(error, place.url)
   }
   if (status < 300 || error instanceof SyntaxError) {
     const description = `the answer is not what Converse answers: ${message}`
     return new AiError.InvalidResponseError({ ...common, description })
   }
-  if (status === 401) return authentication("InvalidKey", message)
-  if (status === 429 || exhausted.test(message)) return limited()
-  if (status === 404) return missing()
+  if (status === 401) return makeAuthenticationError("InvalidKey", message)
+  if (status === 429 || exhausted.test(message)) return makeRateLimit()
+  if (status === 404) return makeMissingModel()
   return status >= 500 || status === 408 || status === 424
     ? new AiError.InternalProviderError({ ...common, description: message || `HTTP ${status}` })
-    : invalid(message || `HTTP ${status}`)
+    : makeInvalidRequest(message || `HTTP ${status}`)
 }
 
 /** The failure that the AWS SDK threw. */
@@ -128,5 +128,5 @@ export const fromSdk = (error: unknown, place: AwsContext): AiError.AiError =>
   AiError.make({
     module: place.module,
     method: place.method,
-    reason: reasonOf(Predicate.isError(error) ? error : new Error(String(error)), place)
+    reason: classifyAwsError(Predicate.isError(error) ? error : new Error(String(error)), place)
   })

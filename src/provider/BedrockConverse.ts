@@ -46,8 +46,8 @@ import { awsSecrets } from "../domain/CredentialNames.ts"
 import * as Json from "../domain/Json.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
-import { registered } from "../domain/Secrets.ts"
-import { absent } from "../platform/OptionalPackage.ts"
+import { registerSecrets } from "../domain/Secrets.ts"
+import { rethrowImport } from "../platform/OptionalPackage.ts"
 import { HiddenVariables, ProcessVariables } from "../platform/ProcessVariables.ts"
 import * as AwsError from "./AwsError.ts"
 import * as Decode from "./bedrock/Decode.ts"
@@ -93,24 +93,24 @@ interface Handler {
 }
 
 /** As signatures want it: everything but letters, digits, `-`, `.`, `_` and `~` in percent signs. */
-const escape = (text: string): string =>
+const percentEncode = (text: string): string =>
   encodeURIComponent(text).replaceAll(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 
-const queryOf = (query: HttpRequest["query"]): string => {
+const formatQuery = (query: HttpRequest["query"]): string => {
   const pairs = Object.entries(query ?? {}).toSorted(([a], [b]) => a < b ? -1 : 1).flatMap(([name, value]) =>
     value === null
-      ? [escape(name)]
-      : (typeof value === "string" ? [value] : value).map((one) => `${escape(name)}=${escape(one)}`)
+      ? [percentEncode(name)]
+      : (typeof value === "string" ? [value] : value).map((one) => `${percentEncode(name)}=${percentEncode(one)}`)
   )
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`
 }
 
-const addressOf = (request: HttpRequest): string => {
+const formatAddress = (request: HttpRequest): string => {
   const port = request.port === undefined ? "" : `:${request.port}`
-  return `${request.protocol}//${request.hostname}${port}${request.path}${queryOf(request.query)}`
+  return `${request.protocol}//${request.hostname}${port}${request.path}${formatQuery(request.query)}`
 }
 
-const bodyOf = (body: unknown): string | Uint8Array<ArrayBuffer> | undefined => {
+const toFetchBody = (body: unknown): string | Uint8Array<ArrayBuffer> | undefined => {
   if (typeof body === "string") return body
   // The SDK's serializer makes texts and fresh byte arrays.
   return body instanceof Uint8Array && body.byteLength > 0 ? body as Uint8Array<ArrayBuffer> : undefined
@@ -120,9 +120,9 @@ const bodyOf = (body: unknown): string | Uint8Array<ArrayBuffer> | undefined => 
 const makeHandler = (fetch: typeof globalThis.fetch): Handler => ({
   metadata: { handlerProtocol: "http/1.1" },
   handle: async (request, options) => {
-    const body = bodyOf(request.body)
+    const body = toFetchBody(request.body)
     const signal = options?.abortSignal
-    const response = await fetch(addressOf(request), {
+    const response = await fetch(formatAddress(request), {
       method: request.method,
       headers: { ...request.headers },
       ...(body === undefined ? {} : { body }),
@@ -169,7 +169,7 @@ const beforeSigning = { step: "build", priority: "low", name: "extras" } as cons
 const makeClient = (
   sdk: Sdk,
   endpoint: Endpoint.Endpoint,
-  credentials: ReturnType<typeof Endpoint.credentials>,
+  credentials: ReturnType<typeof Endpoint.readCredentials>,
   fetch: typeof globalThis.fetch
 ): BedrockRuntimeClient =>
   new sdk.BedrockRuntimeClient({
@@ -193,20 +193,20 @@ const isOutgoing = (request: unknown): request is Outgoing =>
   Json.isFields(request) && Json.isFields(request["headers"]) && Json.isFields(request["query"])
 
 /** Adds the headers and the query of a route and of one request; a header that is `null` is removed. */
-const decorate = (request: unknown, route: Route.Route, extras: Exchange.Extras): void => {
+const addExtras = (request: unknown, route: Route.Route, extras: Exchange.Extras): void => {
   if (!isOutgoing(request)) return
   for (const [name, value] of [...Object.entries(route.headers ?? {}), ...Object.entries(extras.headers ?? {})]) {
     if (value === null) delete request.headers[name.toLowerCase()]
     else request.headers[name.toLowerCase()] = value
   }
-  for (const [name, value] of Object.entries({ ...route.query, ...extras.query })) request.query[name] = Json.word(value)
+  for (const [name, value] of Object.entries({ ...route.query, ...extras.query })) request.query[name] = Json.readWord(value)
 }
 
 /** A step of the SDK's own, between writing a request and signing it. */
-const adding = (route: Route.Route, extras: Exchange.Extras) =>
+const makeExtrasStep = (route: Route.Route, extras: Exchange.Extras) =>
 <Args extends { readonly request: unknown }, A>(next: (args: Args) => Promise<A>) =>
 (args: Args): Promise<A> => {
-  decorate(args.request, route, extras)
+  addExtras(args.request, route, extras)
   return next(args)
 }
 
@@ -214,84 +214,84 @@ const adding = (route: Route.Route, extras: Exchange.Extras) =>
 export const make = Effect.fn("BedrockConverse.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
-  yield* registered(route)
+  yield* registerSecrets(route)
   const variables = yield* ProcessVariables
-  const endpoint = Endpoint.of(route, variables)
+  const endpoint = Endpoint.fromRoute(route, variables)
   if (Endpoint.needsEnvironment(variables)) yield* (yield* HiddenVariables).lend(awsSecrets)
-  const [sdk, fetch] = yield* SdkSetup.load(route, "@aws-sdk/client-bedrock-runtime", () => import("@aws-sdk/client-bedrock-runtime").catch(absent))
-  const client = makeClient(sdk, endpoint, Endpoint.credentials(variables), fetch)
-  const place = (method: string): AwsError.AwsContext => ({
+  const [sdk, fetch] = yield* SdkSetup.loadSdk(route, "@aws-sdk/client-bedrock-runtime", () => import("@aws-sdk/client-bedrock-runtime").catch(rethrowImport))
+  const client = makeClient(sdk, endpoint, Endpoint.readCredentials(variables), fetch)
+  const makeErrorContext = (method: string): AwsError.AwsContext => ({
     module: "BedrockConverse",
     method,
     url: endpoint.address ?? `https://bedrock-runtime.${endpoint.region}.amazonaws.com`,
     model: route.model,
     region: endpoint.region
   })
-  const executing = place("execute")
-  const fail = (error: unknown): AiError.AiError => AwsError.fromSdk(error, executing)
+  const executing = makeErrorContext("execute")
+  const toAiError = (error: unknown): AiError.AiError => AwsError.fromSdk(error, executing)
 
-  const ask = <A>(evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
-    Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError(fail))
+  const sendCommand = <A>(evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
+    Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError(toAiError))
 
-  const inTime = <A>(effect: Effect.Effect<A, AiError.AiError>): Effect.Effect<A, AiError.AiError> =>
+  const limitTime = <A>(effect: Effect.Effect<A, AiError.AiError>): Effect.Effect<A, AiError.AiError> =>
     Effect.timeoutOrElse(effect, {
-      duration: SdkSetup.timeoutMillis(route, defaultTimeoutMillis),
-      orElse: () => Effect.fail(fail(Object.assign(new Error("timed out"), { name: "TimeoutError" })))
+      duration: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
+      orElse: () => Effect.fail(toAiError(Object.assign(new Error("timed out"), { name: "TimeoutError" })))
     })
 
-  const whole = (input: ConverseCommandInput, extras: Exchange.Extras, abortSignal: AbortSignal) => {
+  const requestWhole = (input: ConverseCommandInput, extras: Exchange.Extras, abortSignal: AbortSignal) => {
     const command = new sdk.ConverseCommand(input)
-    command.middlewareStack.add(adding(route, extras), beforeSigning)
+    command.middlewareStack.add(makeExtrasStep(route, extras), beforeSigning)
     return Effect.flatMap(
-      inTime(ask(() => client.send(command, { abortSignal }))),
+      limitTime(sendCommand(() => client.send(command, { abortSignal }))),
       (raw) => Effect.fromResult(Decode.decode(raw, executing))
     )
   }
 
-  const streamed = Effect.fnUntraced(function*(
+  const requestStream = Effect.fnUntraced(function*(
     input: ConverseStreamCommandInput,
     extras: Exchange.Extras,
     abort: AbortController,
     onPart: OnPart | undefined
   ) {
     const command = new sdk.ConverseStreamCommand(input)
-    command.middlewareStack.add(adding(route, extras), beforeSigning)
-    const { $metadata, stream } = yield* inTime(ask(() => client.send(command, { abortSignal: abort.signal })))
-    if (stream === undefined) return yield* SdkError.cut(executing)
-    const batches = Stream.batches(stream)
+    command.middlewareStack.add(makeExtrasStep(route, extras), beforeSigning)
+    const { $metadata, stream } = yield* limitTime(sendCommand(() => client.send(command, { abortSignal: abort.signal })))
+    if (stream === undefined) return yield* SdkError.makeCutStreamError(executing)
+    const batches = Stream.batchEvents(stream)
     const machine = Stream.make(executing, $metadata.requestId)
-    const heard = Exchange.hear(onPart)
+    const heard = Exchange.collectParts(onPart)
     const isOver = (): boolean => heard.sent.overflow() !== undefined
     for (let over = false; !over && !isOver();) {
-      const events = yield* ask(batches.next)
+      const events = yield* sendCommand(batches.next)
       over = events === undefined
       const parts = events === undefined ? machine.end() : machine.step(events)
       if (parts.length > 0) yield* heard.add(parts)
     }
     // The connection of an answer without an end is closed.
     if (isOver()) abort.abort()
-    return yield* Exchange.streamedResponse(machine, heard)
+    return yield* Exchange.makeStreamedResponse(machine, heard)
   })
 
   const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>
     Effect.suspend(() => {
       const extras = Exchange.splitExtras(request)
       const abort = new AbortController()
-      const input: unknown = Request.input(extras.body)
+      const input: unknown = Request.toCommandInput(extras.body)
       // Middleware may have changed the request: its form is the service's to judge, which says what is wrong with it.
       const answer = extras.body["stream"] === true
-        ? streamed(input as ConverseStreamCommandInput, extras, abort, options?.onPart)
-        : whole(input as ConverseCommandInput, extras, abort.signal)
+        ? requestStream(input as ConverseStreamCommandInput, extras, abort, options?.onPart)
+        : requestWhole(input as ConverseCommandInput, extras, abort.signal)
       return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
     })
 
   const prepare = Request.make(route)
   return {
-    info: Route.info(route),
+    info: Route.toInfo(route),
     apiMode: "bedrock_converse",
     prepare: (call) => Effect.sync(() => prepare(call)),
     execute,
-    decode: (raw) => Effect.fromResult(Decode.decode(raw, place("decode")))
+    decode: (raw) => Effect.fromResult(Decode.decode(raw, makeErrorContext("decode")))
   }
 })
 

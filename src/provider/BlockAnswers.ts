@@ -13,7 +13,7 @@ import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Assembler from "../domain/Assembler.ts"
 import * as Json from "../domain/Json.ts"
-import { type ModelResponse, paramsDelta, reasoningDelta, type StreamPart, textDelta } from "../domain/Model.ts"
+import { type ModelResponse, makeParamsDelta, makeReasoningDelta, type StreamPart, makeTextDelta } from "../domain/Model.ts"
 import * as SdkError from "./SdkError.ts"
 import * as ToolCallWire from "./ToolCallWire.ts"
 
@@ -29,25 +29,25 @@ const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
 }
 
 /** From the reason that an answer stopped for; an unknown one is a stop. */
-const finishReason = (stopReason: unknown): Response.FinishReason => {
-  const name = Json.word(stopReason)
+const toFinishReason = (stopReason: unknown): Response.FinishReason => {
+  const name = Json.readWord(stopReason)
   return Object.hasOwn(finishReasons, name) ? finishReasons[name] ?? "stop" : "stop"
 }
 
 /** A reasoning part; nothing of one without text and metadata. */
-export const reasoning = (text: string, metadata: Response.ProviderMetadata): ReadonlyArray<Response.ReasoningPart> =>
+export const makeReasoning = (text: string, metadata: Response.ProviderMetadata): ReadonlyArray<Response.ReasoningPart> =>
   text === "" && Object.keys(metadata).length === 0 ? [] : [Response.makePart("reasoning", { text, metadata })]
 
 /** A text part; nothing of an empty text. */
-export const text = (text: string): ReadonlyArray<Response.TextPart> => text === "" ? [] : [Response.makePart("text", { text })]
+export const makeText = (text: string): ReadonlyArray<Response.TextPart> => text === "" ? [] : [Response.makePart("text", { text })]
 
-const call = (id: string, name: string, params: unknown) => Response.makePart("tool-call", { id, name, params, providerExecuted: false })
+const makeCall = (id: string, name: string, params: unknown) => Response.makePart("tool-call", { id, name, params, providerExecuted: false })
 
 /** A call of a tool; `input` is as the API sends it. */
-export const toolCall = (id: string, name: string, input: unknown) => call(id, name, ToolCallWire.fromWire(input))
+export const makeToolCall = (id: string, name: string, input: unknown) => makeCall(id, name, ToolCallWire.fromWire(input))
 
 /** The response of a body whose content was found; one that says nothing, or stopped for a tool that it does not name, is none. */
-export const response = (
+export const makeResponse = (
   { content, stopReason, ...rest }: Omit<ModelResponse, "parts" | "finishReason"> & {
     readonly content: ReadonlyArray<unknown>
     readonly stopReason: unknown
@@ -55,11 +55,11 @@ export const response = (
   context: SdkError.Context,
   partOf: (block: Json.Fields, index: number) => ModelResponse["parts"]
 ): Result.Result<ModelResponse, AiError.AiError> => {
-  const stopped = Json.word(stopReason)
-  if (content.length === 0 && (stopped === "" || stopped === "tool_use")) return SdkError.invalidBody(rest.raw, context)("the answer has no content")
+  const stopped = Json.readWord(stopReason)
+  if (content.length === 0 && (stopped === "" || stopped === "tool_use")) return SdkError.failInvalidBody(rest.raw, context)("the answer has no content")
   return Result.succeed({
-    parts: content.flatMap((block, index) => partOf(Json.fields(block), index)),
-    finishReason: finishReason(stopReason),
+    parts: content.flatMap((block, index) => partOf(Json.readFields(block), index)),
+    finishReason: toFinishReason(stopReason),
     ...rest
   })
 }
@@ -93,41 +93,41 @@ interface BlockStream<Thought> {
 }
 
 /** The blocks at the start of a stream; `metadataOf` is for the end of a thought. */
-export const stream = <Thought>(metadataOf: (thought: Thought) => Response.ProviderMetadata): BlockStream<Thought> => {
+export const makeBlockStream = <Thought>(metadataOf: (thought: Thought) => Response.ProviderMetadata): BlockStream<Thought> => {
   const open = new Map<number, Block<Thought>>()
   let out: Array<StreamPart> = []
   let finished = false
 
-  const begin = (index: number, block: Block<Thought>, part: StreamPart): void => {
+  const openBlock = (index: number, block: Block<Thought>, part: StreamPart): void => {
     open.set(index, block)
     out.push(part)
   }
 
   return {
-    openText: (index) => begin(index, { kind: "text" }, Response.makePart("text-start", { id: String(index) })),
+    openText: (index) => openBlock(index, { kind: "text" }, Response.makePart("text-start", { id: String(index) })),
     openThought: (index, thought, metadata) =>
-      begin(
+      openBlock(
         index,
         { kind: "thought", thought },
         Response.makePart("reasoning-start", { id: String(index), ...(metadata === undefined ? {} : { metadata }) })
       ),
     openCall: (index, id, name, input) =>
-      begin(
+      openBlock(
         index,
         { kind: "call", id, name, input, json: "" },
         Response.makePart("tool-params-start", { id, name, providerExecuted: false })
       ),
     addText: (index, piece) => {
-      if (piece !== "" && open.get(index)?.kind === "text") out.push(textDelta(String(index), piece))
+      if (piece !== "" && open.get(index)?.kind === "text") out.push(makeTextDelta(String(index), piece))
     },
     addThought: (index, piece) => {
-      if (piece !== "" && open.get(index)?.kind === "thought") out.push(reasoningDelta(String(index), piece))
+      if (piece !== "" && open.get(index)?.kind === "thought") out.push(makeReasoningDelta(String(index), piece))
     },
     addInput: (index, piece) => {
       const block = open.get(index)
       if (block?.kind !== "call" || piece === "") return
       block.json += piece
-      out.push(paramsDelta(block.id, piece))
+      out.push(makeParamsDelta(block.id, piece))
     },
     thought: (index) => {
       const block = open.get(index)
@@ -147,7 +147,7 @@ export const stream = <Thought>(metadataOf: (thought: Thought) => Response.Provi
           break
         case "call":
           out.push(Response.makePart("tool-params-end", { id: block.id }))
-          out.push(call(block.id, block.name, block.json === "" ? ToolCallWire.fromWire(block.input) : Assembler.params(block.json)))
+          out.push(makeCall(block.id, block.name, block.json === "" ? ToolCallWire.fromWire(block.input) : Assembler.parseParams(block.json)))
           break
       }
     },
@@ -155,7 +155,7 @@ export const stream = <Thought>(metadataOf: (thought: Thought) => Response.Provi
     finish: (stopReason, usage) => {
       if (finished) return
       finished = true
-      out.push(Response.makePart("finish", { reason: finishReason(stopReason), usage, response: undefined }))
+      out.push(Response.makePart("finish", { reason: toFinishReason(stopReason), usage, response: undefined }))
     },
     isFinished: () => finished,
     isOpen: (index) => index === undefined ? open.size > 0 : open.has(index),

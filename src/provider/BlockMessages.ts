@@ -34,7 +34,7 @@ export interface Dialect<Block> {
 }
 
 /** A converter that remembers the messages that it has converted. */
-export const remembering = <Block>(convert: (message: Turn) => Message<Block>): (message: Turn) => Message<Block> => {
+export const rememberConversions = <Block>(convert: (message: Turn) => Message<Block>): (message: Turn) => Message<Block> => {
   const known = new WeakMap<object, Message<Block>>()
   return (message) => {
     const before = known.get(message.content)
@@ -46,7 +46,7 @@ export const remembering = <Block>(convert: (message: Turn) => Message<Block>): 
 }
 
 /** Makes the translation of conversations, without their system messages, to one protocol. */
-export const writer = <Block>(dialect: Dialect<Block>): (messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Message<Block>> =>
+export const makeWriter = <Block>(dialect: Dialect<Block>): (messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Message<Block>> =>
   GrowingList.fold<Prompt.Message, Array<Message<Block>>>({
     begin: () => [],
     add: (out, message) => {
@@ -83,4 +83,4 @@ export const calledWithoutThinking = <Block>(
 export const noOutput = "(no output)"
 
 /** Arguments as the object that the history stage made of them. */
-export const input = (params: unknown): Readonly<Record<string, unknown>> => Predicate.isReadonlyObject(params) ? params : {}
+export const toInput = (params: unknown): Readonly<Record<string, unknown>> => Predicate.isReadonlyObject(params) ? params : {}

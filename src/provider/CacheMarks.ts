@@ -33,13 +33,13 @@ const short: CacheControl = { type: "ephemeral" }
 const long: CacheControl = { type: "ephemeral", ttl: "1h" }
 
 /** The mark that keeps a prefix as long as a call asks for; the same object each time. */
-export const cacheControl = ({ ttl }: PromptCache): CacheControl => ttl === "1h" ? long : short
+export const toCacheControl = ({ ttl }: PromptCache): CacheControl => ttl === "1h" ? long : short
 
 /** The longest key of a prompt cache that OpenAI takes. */
 const maxKey = 64
 
 /** Key of a conversation's prompt cache, for providers that take a key in place of marks. */
-export const key = (conversationId: string): string => conversationId.length <= maxKey ? conversationId : Digest.hex(conversationId, maxKey)
+export const makeCacheKey = (conversationId: string): string => conversationId.length <= maxKey ? conversationId : Digest.toHex(conversationId, maxKey)
 
 /** Parts of a request that take marks before its conversation does. */
 interface Head {
@@ -51,7 +51,7 @@ interface Head {
  * Marks the wire messages of a conversation. `mark` gives the marked form of a message, or undefined of one that can carry no
  * mark.
  */
-export const conversation = <Message extends { readonly role?: unknown }>(
+export const markConversation = <Message extends { readonly role?: unknown }>(
   messages: ReadonlyArray<Message>,
   { system, tools }: Head,
   mark: (message: Message) => Message | undefined
@@ -70,12 +70,12 @@ export const conversation = <Message extends { readonly role?: unknown }>(
 }
 
 /** Makes the test for marks of a caller in the options of a protocol's messages. */
-export const carried = (protocol: string): (messages: ReadonlyArray<Prompt.Message>) => boolean => {
+export const makeMarkTest = (protocol: string): (messages: ReadonlyArray<Prompt.Message>) => boolean => {
   const marks = GrowingList.fold<Prompt.Message, { found: boolean }>({
     begin: () => ({ found: false }),
     add: (state, { content, options }) => {
-      const has = (options: Prompt.ProviderOptions): boolean => Json.fields(options[protocol])["cache_control"] !== undefined
-      if (has(options) || typeof content !== "string" && content.some((part) => has(part.options))) state.found = true
+      const hasMark = (options: Prompt.ProviderOptions): boolean => Json.readFields(options[protocol])["cache_control"] !== undefined
+      if (hasMark(options) || typeof content !== "string" && content.some((part) => hasMark(part.options))) state.found = true
     },
     copy: ({ found }) => ({ found })
   })

@@ -46,4 +46,4 @@ export type Options = ProviderPort.RouteOptions
 
 /** {@link make} as the run's `Provider`. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
-  Layer.effect(Provider, Effect.flatMap(service, ({ ofOptions }) => ofOptions(options)))
+  Layer.effect(Provider, Effect.flatMap(service, ({ makeFromOptions }) => makeFromOptions(options)))

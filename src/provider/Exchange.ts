@@ -28,7 +28,7 @@ import * as SdkError from "./SdkError.ts"
 import type * as StreamMachine from "./StreamMachine.ts"
 
 /** An answer on its way: the response before its body is read. */
-export interface Posted {
+export interface PostedRequest {
   readonly asResponse: () => Promise<Response>
 }
 
@@ -44,24 +44,24 @@ interface Api {
   readonly prepare: (call: ModelCall) => ModelRequest
   /** The error of a request that must not be sent. */
   readonly check?: (request: ModelRequest, context: SdkError.Context) => AiError.AiError | undefined
-  readonly post: (extras: Extras, signal: AbortSignal) => Posted
+  readonly post: (extras: Extras, signal: AbortSignal) => PostedRequest
   readonly decode: (raw: unknown, context: SdkError.Context) => Result.Result<ModelResponse, AiError.AiError>
   readonly machine: (context: SdkError.Context) => StreamMachine.StreamMachine
 }
 
-const contextOf = ({ model, module, url }: Api, method: string): SdkError.Context => ({ module, method, url, model })
+const makeErrorContext = ({ model, module, url }: Api, method: string): SdkError.Context => ({ module, method, url, model })
 
-interface Open {
+interface OpenStream {
   readonly context: SdkError.Context
   readonly reader: SseReader.SseReader
   readonly machine: StreamMachine.StreamMachine
 }
 
-const ask = <A>(context: SdkError.Context, evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
+const callSdk = <A>(context: SdkError.Context, evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
   Effect.tryPromise({ try: evaluate, catch: (error) => SdkError.fromSdk({ ...context, error }) })
 
 /** A stream on its way through `onPart`: what was sent, and what the listener made of it. */
-interface Heard {
+interface PartCollector {
   readonly add: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void>
   readonly sent: Assembler.Assembler
   /** The parts that `onPart` gave back; the same as `sent` where it changed nothing. */
@@ -69,11 +69,11 @@ interface Heard {
 }
 
 /** Assembles a stream; one assembler serves for as long as `onPart` changes nothing. */
-export const hear = (onPart: OnPart | undefined): Heard => {
+export const collectParts = (onPart: OnPart | undefined): PartCollector => {
   const sent = Assembler.make()
   let seen = sent
   let before: Array<ReadonlyArray<StreamPart>> = []
-  const heard = (parts: ReadonlyArray<StreamPart>, kept: ReadonlyArray<StreamPart>): void => {
+  const addSeen = (parts: ReadonlyArray<StreamPart>, kept: ReadonlyArray<StreamPart>): void => {
     if (seen === sent && kept === parts) return void before.push(parts)
     if (seen === sent) {
       seen = Assembler.make()
@@ -87,15 +87,15 @@ export const hear = (onPart: OnPart | undefined): Heard => {
     seen: () => seen,
     add: (parts) => {
       sent.add(parts)
-      return onPart === undefined ? Effect.void : Effect.map(onPart(parts), (kept) => heard(parts, kept))
+      return onPart === undefined ? Effect.void : Effect.map(onPart(parts), (kept) => addSeen(parts, kept))
     }
   }
 }
 
 /** The response of a stream that is over: of the parts that `onPart` gave back, with `raw` of those that were sent. */
-export const streamedResponse = (
+export const makeStreamedResponse = (
   machine: Pick<StreamMachine.StreamMachine, "failure" | "body">,
-  { seen, sent }: Heard
+  { seen, sent }: PartCollector
 ): Effect.Effect<ModelResponse, AiError.AiError> => {
   const failure = machine.failure()
   if (failure !== undefined) return Effect.fail(failure)
@@ -116,11 +116,11 @@ export const streamedResponse = (
 }
 
 /** Reads to the end, without `onPart`. */
-const drain = (open: Open): Effect.Effect<ModelResponse, AiError.AiError> => {
+const readStreamToEnd = (open: OpenStream): Effect.Effect<ModelResponse, AiError.AiError> => {
   const { context, reader, machine } = open
-  const heard = hear(undefined)
+  const heard = collectParts(undefined)
   const { sent } = heard
-  const read = async (): Promise<void> => {
+  const readEvents = async (): Promise<void> => {
     while (machine.failure() === undefined) {
       if (sent.overflow() !== undefined) return void await reader.return()
       const item = machine.over?.() === true ? await reader.return() : await reader.next()
@@ -128,32 +128,32 @@ const drain = (open: Open): Effect.Effect<ModelResponse, AiError.AiError> => {
       if (item.done === true) return
     }
   }
-  return Effect.flatMap(ask(context, read), () => streamedResponse(machine, heard))
+  return Effect.flatMap(callSdk(context, readEvents), () => makeStreamedResponse(machine, heard))
 }
 
-const watch = Effect.fnUntraced(function*(
-  open: Open,
+const readStreamWithListener = Effect.fnUntraced(function*(
+  open: OpenStream,
   onPart: OnPart
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
   const { context, reader, machine } = open
-  const heard = hear(onPart)
-  const next = (): Promise<IteratorResult<ReadonlyArray<SseReader.SseEvent>, undefined>> =>
+  const heard = collectParts(onPart)
+  const readNextEvents = (): Promise<IteratorResult<ReadonlyArray<SseReader.SseEvent>, undefined>> =>
     machine.over?.() === true ? reader.return() : reader.next()
   for (let over = false; !over && machine.failure() === undefined;) {
-    const item = yield* ask(context, next)
+    const item = yield* callSdk(context, readNextEvents)
     over = item.done === true
     const parts = item.done === true ? machine.end(reader.finished) : machine.step(item.value)
     if (parts.length === 0) continue
     yield* heard.add(parts)
     if (heard.sent.overflow() !== undefined) {
-      yield* ask(context, () => reader.return())
+      yield* callSdk(context, () => reader.return())
       break
     }
   }
-  return yield* streamedResponse(machine, heard)
+  return yield* makeStreamedResponse(machine, heard)
 })
 
-const whole = (answer: Result.Result<ModelResponse, AiError.AiError>, onPart: OnPart | undefined): Effect.Effect<ModelResponse, AiError.AiError> =>
+const deliverWhole = (answer: Result.Result<ModelResponse, AiError.AiError>, onPart: OnPart | undefined): Effect.Effect<ModelResponse, AiError.AiError> =>
   Effect.flatMap(Effect.fromResult(answer), (answer) => {
     if (onPart === undefined) return Effect.succeed(answer)
     const seen = Assembler.make()
@@ -167,7 +167,7 @@ const whole = (answer: Result.Result<ModelResponse, AiError.AiError>, onPart: On
 const deadlines = new Deadlines()
 
 /** Reads a body whole, in what is left of the time. The SDKs would walk it once more, with timers and listeners of their own. */
-const textOf = async (answer: Response, left: number, abort: AbortController): Promise<string> => {
+const readBodyText = async (answer: Response, left: number, abort: AbortController): Promise<string> => {
   const late = { expire: () => abort.abort(new DOMException("the answer was not complete in time", "TimeoutError")) }
   deadlines.start(late, left)
   try {
@@ -180,7 +180,7 @@ const textOf = async (answer: Response, left: number, abort: AbortController): P
 /** Media types that are certainly no stream of events; many servers leave the type of a stream out. */
 const isWhole = (type: string | null): boolean => type !== null && /^\s*(application\/json|text\/html)\b/i.test(type)
 
-const streamed = (
+const readStreamedBody = (
   api: Api,
   context: SdkError.Context,
   answer: Response,
@@ -189,16 +189,16 @@ const streamed = (
   const { body } = answer
   if (isWhole(answer.headers.get("content-type"))) {
     return Effect.flatMap(
-      ask(context, () => answer.text()),
-      (raw) => whole(api.decode(Json.parsed(raw), context), onPart)
+      callSdk(context, () => answer.text()),
+      (raw) => deliverWhole(api.decode(Json.parseOrKeep(raw), context), onPart)
     )
   }
-  if (body === null) return Effect.fail(SdkError.cut(context))
-  const open = { context, reader: SseReader.read(body), machine: api.machine(context) }
-  return onPart === undefined ? drain(open) : watch(open, onPart)
+  if (body === null) return Effect.fail(SdkError.makeCutStreamError(context))
+  const open = { context, reader: SseReader.readEvents(body), machine: api.machine(context) }
+  return onPart === undefined ? readStreamToEnd(open) : readStreamWithListener(open, onPart)
 }
 
-const execute = (
+const executeRequest = (
   api: Api,
   context: SdkError.Context,
   request: ModelRequest,
@@ -212,29 +212,29 @@ const execute = (
     const until = clock.currentTimeMillisUnsafe() + api.timeoutMillis
     const reportHeaders = ({ headers }: Pick<Response, "headers">): Effect.Effect<void> =>
       options?.onHeaders === undefined ? Effect.void : options.onHeaders((name) => headers.get(name))
-    const decoded = (text: string) => Effect.fromResult(api.decode(text === "" ? undefined : Json.parsed(text), context))
-    const read = (opened: Response): Effect.Effect<ModelResponse, AiError.AiError> => {
-      if (extras.body["stream"] === true) return streamed(api, context, opened, options?.onPart)
+    const decodeText = (text: string) => Effect.fromResult(api.decode(text === "" ? undefined : Json.parseOrKeep(text), context))
+    const readAnswer = (opened: Response): Effect.Effect<ModelResponse, AiError.AiError> => {
+      if (extras.body["stream"] === true) return readStreamedBody(api, context, opened, options?.onPart)
       // A short answer comes with its head: there is nothing to wait for.
       const text = opened instanceof StreamedResponse ? opened.arrivedText() : undefined
       return text === undefined
-        ? Effect.flatMap(ask(context, () => textOf(opened, until - clock.currentTimeMillisUnsafe(), abort)), decoded)
-        : decoded(text)
+        ? Effect.flatMap(callSdk(context, () => readBodyText(opened, until - clock.currentTimeMillisUnsafe(), abort)), decodeText)
+        : decodeText(text)
     }
-    const answer = Effect.flatMap(ask(context, () => api.post(extras, abort.signal).asResponse()), (opened) =>
-      Effect.andThen(reportHeaders(opened), read(opened)))
+    const answer = Effect.flatMap(callSdk(context, () => api.post(extras, abort.signal).asResponse()), (opened) =>
+      Effect.andThen(reportHeaders(opened), readAnswer(opened)))
     return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
   })
 
 /** A provider of one route over an API. */
-export const provider = (route: Route.Route, api: Api): Service => {
-  const executing = contextOf(api, "execute")
-  const decoding = contextOf(api, "decode")
+export const makeProvider = (route: Route.Route, api: Api): Service => {
+  const executing = makeErrorContext(api, "execute")
+  const decoding = makeErrorContext(api, "decode")
   return {
-    info: Route.info(route),
+    info: Route.toInfo(route),
     apiMode: api.apiMode,
     prepare: (call) => Effect.sync(() => api.prepare(call)),
-    execute: (request, options) => execute(api, executing, request, options),
+    execute: (request, options) => executeRequest(api, executing, request, options),
     decode: (raw) => Effect.fromResult(api.decode(raw, decoding))
   }
 }
@@ -246,7 +246,7 @@ export interface Extras {
   readonly query: Json.Fields | undefined
 }
 
-const headerValues = (extra: Json.Fields): Readonly<Record<string, string | null>> =>
+const toHeaderValues = (extra: Json.Fields): Readonly<Record<string, string | null>> =>
   Object.fromEntries(
     Object.entries(extra).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, value === null ? null : String(value)]]
@@ -275,7 +275,7 @@ export const splitExtras = (request: ModelRequest): Extras => {
       ...(Json.isFields(extra_headers) || extra_headers === undefined ? {} : { extra_headers }),
       ...(Json.isFields(extra_query) || extra_query === undefined ? {} : { extra_query })
     },
-    headers: Json.isFields(extra_headers) ? headerValues(extra_headers) : undefined,
+    headers: Json.isFields(extra_headers) ? toHeaderValues(extra_headers) : undefined,
     query: Json.isFields(extra_query) ? extra_query : undefined
   }
 }

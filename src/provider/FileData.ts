@@ -12,25 +12,25 @@ import * as Result from "effect/Result"
 const isAddress = (text: string): boolean => /^(https?|data):/i.test(text)
 
 /** The base64 text of a file that is here and not elsewhere. */
-export const base64 = (part: Prompt.FilePart): string | undefined => {
+export const readBase64 = (part: Prompt.FilePart): string | undefined => {
   const { data } = part
-  if (data instanceof URL) return base64OfDataUrl(data.href)
+  if (data instanceof URL) return extractBase64(data.href)
   if (typeof data !== "string") return Base64.encode(data)
-  return isAddress(data) ? base64OfDataUrl(data) : data
+  return isAddress(data) ? extractBase64(data) : data
 }
 
-const base64OfDataUrl = (url: string): string | undefined => /^data:[^,]*;base64,(.*)$/is.exec(url)?.[1]
+const extractBase64 = (url: string): string | undefined => /^data:[^,]*;base64,(.*)$/is.exec(url)?.[1]
 
 /** `image/*` stands for an image of unknown type. */
-const typeOf = (mediaType: string): string => mediaType === "image/*" ? "image/jpeg" : mediaType
+const resolveMediaType = (mediaType: string): string => mediaType === "image/*" ? "image/jpeg" : mediaType
 
 /** The address of a file: its own, or a data URL. */
-export const url = (part: Prompt.FilePart): string => {
+export const toUrl = (part: Prompt.FilePart): string => {
   const { data } = part
   if (data instanceof URL) return data.href
   if (typeof data === "string" && isAddress(data)) return data
-  return `data:${typeOf(part.mediaType)};base64,${typeof data === "string" ? data : Base64.encode(data)}`
+  return `data:${resolveMediaType(part.mediaType)};base64,${typeof data === "string" ? data : Base64.encode(data)}`
 }
 
 /** The text of a text file: decoded, or as it is where it is no base64. */
-export const text = (data: string): string => Result.getOrElse(Base64.decodeString(data), () => data)
+export const decodeText = (data: string): string => Result.getOrElse(Base64.decodeString(data), () => data)

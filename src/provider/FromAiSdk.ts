@@ -65,18 +65,18 @@ import * as SdkError from "./SdkError.ts"
 /** A model of the AI SDK, of specification v2, v3 or v4. */
 export type AiSdkModel = AiSdkVersions.AnyModel
 
-type Answered<A> = Effect.Effect<A, AiError.AiError>
+type ModelEffect<A> = Effect.Effect<A, AiError.AiError>
 
-const invalid = (context: SdkError.Context, description: string): AiError.AiError =>
+const makeInvalidRequest = (context: SdkError.Context, description: string): AiError.AiError =>
   AiError.make({ module: context.module, method: context.method, reason: new AiError.InvalidRequestError({ description }) })
 
 /** The options of the call that a request stands for. */
-const optionsOf = (request: ModelRequest, context: SdkError.Context) =>
-  Effect.mapBoth(LanguageModelWire.read(request), {
-    onFailure: (error) => invalid(context, `the request does not fit: ${error.message}`),
+const readCallOptions = (request: ModelRequest, context: SdkError.Context) =>
+  Effect.mapBoth(LanguageModelWire.readMembers(request), {
+    onFailure: (error) => makeInvalidRequest(context, `the request does not fit: ${error.message}`),
     onSuccess: ({ found, messages }) => ({
       isStreamed: found.stream === true,
-      options: AiSdkPrompt.callOptions({
+      options: AiSdkPrompt.makeCallOptions({
         messages,
         tools: found.tools,
         toolChoice: found.tool_choice,
@@ -90,80 +90,80 @@ const optionsOf = (request: ModelRequest, context: SdkError.Context) =>
   })
 
 /** Asks the model; interruption aborts the call. */
-const asked = <A>(ask: () => PromiseLike<A>, context: SdkError.Context): Answered<A> =>
+const callModel = <A>(ask: () => PromiseLike<A>, context: SdkError.Context): ModelEffect<A> =>
   // The runtime's secrets are known here, and not in the promise's own callbacks.
   Effect.mapError(Effect.tryPromise({ try: async () => await ask(), catch: (error) => error }), (error) => AiSdkFailure.fromAiSdk(error, context))
 
-const tellHeaders = (headers: SharedV4Headers | undefined, { onHeaders }: ExecuteOptions): Effect.Effect<void> => {
+const reportHeaders = (headers: SharedV4Headers | undefined, { onHeaders }: ExecuteOptions): Effect.Effect<void> => {
   if (onHeaders === undefined || headers === undefined) return Effect.void
   const known = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   return onHeaders((name) => known.get(name))
 }
 
 /** The provider of what is no model that can be read: each call says so. */
-const unread = (given: AiSdkModel, description: string): Service => {
-  const failed = (method: string) => Effect.fail(AiError.make({ module: "FromAiSdk", method, reason: new AiError.InvalidRequestError({ parameter: "model", description }) }))
-  const { modelId, provider } = Json.fields(given)
+const makeUnreadableProvider = (given: AiSdkModel, description: string): Service => {
+  const failCall = (method: string) => Effect.fail(AiError.make({ module: "FromAiSdk", method, reason: new AiError.InvalidRequestError({ parameter: "model", description }) }))
+  const { modelId, provider } = Json.readFields(given)
   return {
     info: { provider: typeof provider === "string" ? provider : "ai-sdk", model: typeof modelId === "string" ? modelId : "unknown", apiMode: "language_model", baseUrl: undefined },
     apiMode: "language_model",
-    prepare: () => failed("prepare"),
-    execute: () => failed("execute"),
-    decode: () => failed("decode")
+    prepare: () => failCall("prepare"),
+    execute: () => failCall("execute"),
+    decode: () => failCall("decode")
   }
 }
 
 /** A model as a provider. */
 export const make = (given: AiSdkModel): Service => {
-  const model = AiSdkVersions.current(given)
-  return typeof model === "string" ? unread(given, model) : ofModel(model)
+  const model = AiSdkVersions.upgradeModel(given)
+  return typeof model === "string" ? makeUnreadableProvider(given, model) : makeProvider(model)
 }
 
-const ofModel = (model: LanguageModelV4): Service => {
-  const context = (method: string): SdkError.Context => ({ module: "FromAiSdk", method, url: undefined, model: model.modelId })
-  const executing = context("execute")
+const makeProvider = (model: LanguageModelV4): Service => {
+  const makeErrorContext = (method: string): SdkError.Context => ({ module: "FromAiSdk", method, url: undefined, model: model.modelId })
+  const executing = makeErrorContext("execute")
   const warned = new Set<string>()
 
-  const warn = (warnings: ReadonlyArray<SharedV4Warning>): Effect.Effect<void> =>
+  const warnOnce = (warnings: ReadonlyArray<SharedV4Warning>): Effect.Effect<void> =>
     Effect.forEach(warnings.map(Json.toText).filter((text) => !warned.has(text)), (text) => {
       warned.add(text)
       return Effect.logWarning(`${model.provider} (${model.modelId}) warns: ${text}`)
     }, { discard: true })
 
-  const whole = Effect.fnUntraced(function*(options: LanguageModelV4CallOptions, execution: ExecuteOptions): Effect.fn.Return<ModelResponse, AiError.AiError> {
-    const result = yield* asked(() => model.doGenerate(options), executing)
-    yield* tellHeaders(result.response?.headers, execution)
-    yield* warn(result.warnings)
-    if (AiSdkAnswer.isCut(result.finishReason)) return yield* SdkError.cut(executing)
-    return LanguageModelWire.make(AiSdkAnswer.whole(result))
+  const generateWhole = Effect.fnUntraced(function*(options: LanguageModelV4CallOptions, execution: ExecuteOptions): Effect.fn.Return<ModelResponse, AiError.AiError> {
+    const result = yield* callModel(() => model.doGenerate(options), executing)
+    yield* reportHeaders(result.response?.headers, execution)
+    yield* warnOnce(result.warnings)
+    if (AiSdkAnswer.isCut(result.finishReason)) return yield* SdkError.makeCutStreamError(executing)
+    return LanguageModelWire.makeResponse(AiSdkAnswer.toModelAnswer(result))
   })
 
-  const inPieces = Effect.fnUntraced(function*(options: LanguageModelV4CallOptions, execution: ExecuteOptions): Effect.fn.Return<ModelResponse, AiError.AiError> {
-    const { response, stream } = yield* asked(() => model.doStream(options), executing)
-    yield* tellHeaders(response?.headers, execution)
-    const heard = Exchange.hear(execution.onPart)
+  const generateStream = Effect.fnUntraced(function*(options: LanguageModelV4CallOptions, execution: ExecuteOptions): Effect.fn.Return<ModelResponse, AiError.AiError> {
+    const { response, stream } = yield* callModel(() => model.doStream(options), executing)
+    yield* reportHeaders(response?.headers, execution)
+    const heard = Exchange.collectParts(execution.onPart)
     const piecesOf = AiSdkAnswer.makePieces()
     const reader = stream.getReader()
-    const take = Effect.fnUntraced(function*(part: LanguageModelV4StreamPart): Effect.fn.Return<void, AiError.AiError> {
-      if (part.type === "stream-start") return yield* warn(part.warnings)
+    const takePart = Effect.fnUntraced(function*(part: LanguageModelV4StreamPart): Effect.fn.Return<void, AiError.AiError> {
+      if (part.type === "stream-start") return yield* warnOnce(part.warnings)
       if (part.type === "error") return yield* AiSdkFailure.fromAiSdk(part.error, executing)
-      if (part.type === "finish" && AiSdkAnswer.isCut(part.finishReason)) return yield* SdkError.cut(executing)
+      if (part.type === "finish" && AiSdkAnswer.isCut(part.finishReason)) return yield* SdkError.makeCutStreamError(executing)
       const pieces = piecesOf(part)
       if (pieces.length > 0) yield* heard.add(pieces)
     })
     const all = Effect.gen(function*() {
       while (heard.sent.overflow() === undefined) {
-        const { done, value } = yield* asked(() => reader.read(), executing)
+        const { done, value } = yield* callModel(() => reader.read(), executing)
         if (done) return
-        yield* take(value)
+        yield* takePart(value)
         if (value.type === "finish") return
       }
     })
     // A reader that nobody reads any more ends the connection behind it.
     yield* Effect.ensuring(all, Effect.sync(() => void reader.cancel().catch(() => {})))
     const answer = heard.sent.result()
-    if (!answer.finished && heard.sent.overflow() === undefined) return yield* SdkError.cut(executing)
-    return LanguageModelWire.make(heard.seen().result(), answer)
+    if (!answer.finished && heard.sent.overflow() === undefined) return yield* SdkError.makeCutStreamError(executing)
+    return LanguageModelWire.makeResponse(heard.seen().result(), answer)
   })
 
   return {
@@ -171,11 +171,11 @@ const ofModel = (model: LanguageModelV4): Service => {
     apiMode: "language_model",
     prepare: (call) => Effect.sync(() => LanguageModelWire.prepareWithSettings(call)),
     execute: (request, execution = {}) =>
-      Effect.flatMap(optionsOf(request, executing), ({ isStreamed, options }) =>
+      Effect.flatMap(readCallOptions(request, executing), ({ isStreamed, options }) =>
         Effect.suspend(() => {
           const abort = new AbortController()
           const signalled = { ...options, abortSignal: abort.signal }
-          return Effect.onError(isStreamed ? inPieces(signalled, execution) : whole(signalled, execution), () => Effect.sync(() => abort.abort()))
+          return Effect.onError(isStreamed ? generateStream(signalled, execution) : generateWhole(signalled, execution), () => Effect.sync(() => abort.abort()))
         })),
     decode: (raw) =>
       Effect.mapError(LanguageModelWire.decode(raw), (reason) => AiError.make({ module: "FromAiSdk", method: "decode", reason }))

@@ -52,37 +52,37 @@ export interface Info {
   readonly model: string
 }
 
-const fail = (method: string, reason: AiError.AiErrorReason): AiError.AiError =>
+const makeError = (method: string, reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "FromLanguageModel", method, reason })
 
-const read = (request: ModelRequest) =>
+const readRequest = (request: ModelRequest) =>
   Effect.mapError(LanguageModelWire.readRequest(request), (error) =>
-    fail("execute", new AiError.InvalidRequestError({ description: `the request does not fit: ${error.message}` })))
+    makeError("execute", new AiError.InvalidRequestError({ description: `the request does not fit: ${error.message}` })))
 
 /** A `LanguageModel` as a provider. */
 export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPort.Service => {
-  const streamed = Effect.fnUntraced(function*(
+  const generateStream = Effect.fnUntraced(function*(
     options: LanguageModelWire.Options,
     onPart: ExecuteOptions["onPart"]
   ): Effect.fn.Return<ModelResponse, AiError.AiError> {
     const filter = LanguageModelWire.makeFilter()
-    const heard = Exchange.hear(onPart)
+    const heard = Exchange.collectParts(onPart)
     const { sent } = heard
     const parts = Stream.takeUntil(model.streamText(options), () => sent.overflow() !== undefined)
     yield* Stream.runForEachArray(parts, (parts) => {
-      const error = LanguageModelWire.errorIn(parts)
-      if (error !== undefined) return Effect.fail(fail("execute", error))
+      const error = LanguageModelWire.findError(parts)
+      if (error !== undefined) return Effect.fail(makeError("execute", error))
       const kept = filter(parts)
       return kept.length === 0 ? Effect.void : heard.add(kept)
     })
     const all = sent.result()
     if (!all.finished && sent.overflow() === undefined) {
-      return yield* fail(
+      return yield* makeError(
         "execute",
         new AiError.InvalidResponseError({ description: "the stream ended before the answer was complete" })
       )
     }
-    return LanguageModelWire.make(heard.seen().result(), all)
+    return LanguageModelWire.makeResponse(heard.seen().result(), all)
   })
 
   return {
@@ -90,10 +90,10 @@ export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPo
     apiMode: "language_model",
     prepare: (call) => Effect.sync(() => LanguageModelWire.prepare(call)),
     execute: (request, options) =>
-      Effect.flatMap(read(request), (found) =>
+      Effect.flatMap(readRequest(request), (found) =>
         found.stream
-          ? streamed(found.options, options?.onPart)
-          : Effect.map(model.generateText(found.options), ({ content }) => LanguageModelWire.make(LanguageModelWire.fromParts(content)))),
-    decode: (raw) => Effect.mapError(LanguageModelWire.decode(raw), (reason) => fail("decode", reason))
+          ? generateStream(found.options, options?.onPart)
+          : Effect.map(model.generateText(found.options), ({ content }) => LanguageModelWire.makeResponse(LanguageModelWire.fromParts(content)))),
+    decode: (raw) => Effect.mapError(LanguageModelWire.decode(raw), (reason) => makeError("decode", reason))
   }
 }

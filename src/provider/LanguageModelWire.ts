@@ -72,28 +72,28 @@ export const prepare = (call: ModelCall): ModelRequest => ({
 })
 
 /** A tool that is only declared. */
-type Declared = Tool.Dynamic<string, {
+type DeclaredTool = Tool.Dynamic<string, {
   readonly parameters: JsonSchema.JsonSchema
   readonly success: typeof Schema.Unknown
   readonly failure: typeof Schema.Never
   readonly failureMode: "error"
 }>
 
-const declare = ({ name, description, parameters }: Request["tools"][number]): Declared =>
+const declareTool = ({ name, description, parameters }: Request["tools"][number]): DeclaredTool =>
   Tool.dynamic(name, { parameters, ...(description === "" ? {} : { description }) })
 
-type Declarations = Toolkit.WithHandler<Record<string, Declared>>
+type Declarations = Toolkit.WithHandler<Record<string, DeclaredTool>>
 
 const toolkits = new WeakMap<object, Declarations>()
 
 /** The toolkit of a request, made once for each array of tools. Tool calls are never resolved, so it handles none. */
-const toolkitOf = (request: ModelRequest, tools: Request["tools"]): Declarations => {
+const getToolkit = (request: ModelRequest, tools: Request["tools"]): Declarations => {
   const { tools: array } = request
   const key = typeof array === "object" && array !== null ? array : request
   const known = toolkits.get(key)
   if (known !== undefined) return known
   const made: Declarations = {
-    tools: Object.fromEntries(tools.map((tool) => [tool.name, declare(tool)])),
+    tools: Object.fromEntries(tools.map((tool) => [tool.name, declareTool(tool)])),
     handle: (name) => Effect.die(`the tool ${name} was resolved by its model`)
   }
   toolkits.set(key, made)
@@ -101,7 +101,7 @@ const toolkitOf = (request: ModelRequest, tools: Request["tools"]): Declarations
 }
 
 /** The messages, with the schema of the answer at the end of the system prompt. */
-const withSchema = (
+const addSchema = (
   messages: ReadonlyArray<Prompt.Message>,
   format: NonNullable<Request["response_format"]>
 ): ReadonlyArray<Prompt.Message> => {
@@ -122,20 +122,20 @@ export const prepareWithSettings = (call: ModelCall): ModelRequest => ({
 })
 
 /** The members of a request, and its messages. */
-export const read = Effect.fnUntraced(function*(request: ModelRequest) {
+export const readMembers = Effect.fnUntraced(function*(request: ModelRequest) {
   const found = yield* decodeRequest(request)
   return { found, messages: yield* Effect.forEach(found.prompt.content, fromWire) }
 })
 
 /** The options that a request stands for, with what makes a model leave its tool calls alone. */
 export const readRequest = Effect.fnUntraced(function*(request: ModelRequest) {
-  const { found, messages } = yield* read(request)
+  const { found, messages } = yield* readMembers(request)
   const format = found.response_format
   return {
     stream: found.stream === true,
     options: {
-      prompt: Prompt.fromMessages(format === undefined ? messages : withSchema(messages, format)),
-      toolkit: toolkitOf(request, found.tools),
+      prompt: Prompt.fromMessages(format === undefined ? messages : addSchema(messages, format)),
+      toolkit: getToolkit(request, found.tools),
       toolChoice: found.tool_choice,
       disableToolCallResolution: true,
       toolCallValidation: "deferred"
@@ -143,11 +143,11 @@ export const readRequest = Effect.fnUntraced(function*(request: ModelRequest) {
   }
 })
 
-/** See {@link read}. */
+/** See {@link readMembers}. */
 export type Options = Effect.Success<ReturnType<typeof readRequest>>["options"]
 
 /** An answer without its raw form. */
-type Bare = Omit<ModelResponse, "raw">
+type BareAnswer = Omit<ModelResponse, "raw">
 
 const isContent = (part: Response.AnyPart): part is ContentPart => {
   switch (part.type) {
@@ -199,7 +199,7 @@ export const makeFilter = (): (parts: ReadonlyArray<Response.AnyPart>) => Readon
 }
 
 /** The failure that a stream reports as a part. */
-export const errorIn = (parts: ReadonlyArray<Response.AnyPart>): AiError.AiErrorReason | undefined => {
+export const findError = (parts: ReadonlyArray<Response.AnyPart>): AiError.AiErrorReason | undefined => {
   const part = parts.find((part) => part.type === "error")
   if (part === undefined) return undefined
   return AiError.isAiError(part.error)
@@ -208,7 +208,7 @@ export const errorIn = (parts: ReadonlyArray<Response.AnyPart>): AiError.AiError
 }
 
 /** A whole answer from its parts. */
-export const fromParts = (parts: ReadonlyArray<Response.AnyPart>): Bare => {
+export const fromParts = (parts: ReadonlyArray<Response.AnyPart>): BareAnswer => {
   const finish = parts.find((part) => part.type === "finish")
   const metadata = parts.find((part) => part.type === "response-metadata")
   return {
@@ -222,7 +222,7 @@ export const fromParts = (parts: ReadonlyArray<Response.AnyPart>): Bare => {
 
 /** The parts of a whole answer, those about it first and last. */
 const toParts = (
-  { finishReason, id, model, parts, usage }: Bare
+  { finishReason, id, model, parts, usage }: BareAnswer
 ): ReadonlyArray<typeof PartSchema.AnswerPart.Type> => [
   Response.makePart("response-metadata", {
     ...(id === undefined ? {} : { id }),
@@ -235,10 +235,10 @@ const toParts = (
 const encode = Schema.encodeSync(Schema.mutable(Schema.Array(PartSchema.AnswerPart)))
 
 /** A whole answer as encoded parts. */
-export const encoded = (answer: Bare): Array<Response.PartEncoded> => encode([...toParts(answer)])
+export const encodeAnswer = (answer: BareAnswer): Array<Response.PartEncoded> => encode([...toParts(answer)])
 
 /** An answer with its raw form, `{ content }`, which is made of what was sent, on first use. */
-export const make = (seen: Bare, sent: Bare = seen): ModelResponse => {
+export const makeResponse = (seen: BareAnswer, sent: BareAnswer = seen): ModelResponse => {
   const { finishReason, id, model, parts, usage } = seen
   let raw: unknown
   return {
@@ -248,7 +248,7 @@ export const make = (seen: Bare, sent: Bare = seen): ModelResponse => {
     model,
     id,
     get raw() {
-      raw ??= { content: encoded(sent) }
+      raw ??= { content: encodeAnswer(sent) }
       return raw
     }
   }

@@ -20,14 +20,14 @@ import type { ReasoningEffort } from "../domain/Model.ts"
 // Efforts of OpenAI
 
 /** Tells whether a model, named without vendor, thinks before it answers. */
-export const reasons = (model: string): boolean => /^(o\d|gpt-5|gpt-oss|codex)/.test(model) && !model.includes("-chat")
+export const isReasoningModel = (model: string): boolean => /^(o\d|gpt-5|gpt-oss|codex)/.test(model) && !model.includes("-chat")
 
-const generation = (model: string): number => Number(/^gpt-(\d+(?:\.\d+)?)/.exec(model)?.[1] ?? 0)
+const parseGeneration = (model: string): number => Number(/^gpt-(\d+(?:\.\d+)?)/.exec(model)?.[1] ?? 0)
 
 /** The effort for a model, undefined where the field must not be sent. */
-export const openAiEffort = (model: string, effort: ReasoningEffort): ReasoningEffort | undefined => {
-  if (!reasons(model)) return undefined
-  const age = generation(model)
+export const toOpenAiEffort = (model: string, effort: ReasoningEffort): ReasoningEffort | undefined => {
+  if (!isReasoningModel(model)) return undefined
+  const age = parseGeneration(model)
   switch (effort) {
     case "none":
       return age > 5 ? "none" : undefined
@@ -57,7 +57,7 @@ export interface ClaudeAbilities {
 }
 
 /** Major and minor version of a Claude model as one number, `4.6` as 406; undefined where the id names none. */
-const version = (id: string): number | undefined => {
+const parseVersion = (id: string): number | undefined => {
   const match = /(?<!\d)(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?/.exec(id.slice(id.indexOf("claude") + 6))
   return match === null ? undefined : Number(match[1]) * 100 + Number(match[2] ?? 0)
 }
@@ -66,10 +66,10 @@ const version = (id: string): number | undefined => {
 const newest = 9_999
 
 /** The abilities of a model by its id. */
-export const claude = (model: string): ClaudeAbilities => {
+export const findClaudeAbilities = (model: string): ClaudeAbilities => {
   const id = model.toLowerCase()
   if (!id.includes("claude")) return { thinking: "budget", xhigh: false, sampling: true, structured: false }
-  const generation = version(id) ?? newest
+  const generation = parseVersion(id) ?? newest
   const thinking = id.includes("haiku") || generation < 307 ? "never" : generation >= 406 ? "adaptive" : "budget"
   return { thinking, xhigh: generation >= 407, sampling: generation < 407, structured: generation >= 405 }
 }
@@ -102,7 +102,7 @@ const unknownOutputLimit = 128_000
 const names = Object.keys(outputLimits).sort((a, b) => b.length - a.length)
 
 /** The limit of a model by its id, with or without vendor, with dots or hyphens. */
-export const outputLimit = (model: string): number => {
+export const findOutputLimit = (model: string): number => {
   const id = model.toLowerCase().replaceAll(".", "-")
   const name = names.find((name) => id.includes(name))
   return name === undefined ? unknownOutputLimit : outputLimits[name] ?? unknownOutputLimit
@@ -136,7 +136,7 @@ const budgets: Readonly<Record<ActiveEffort, number>> = { xhigh: 32_000, high: 1
 const answerTokens = 4_096
 
 /** The thinking of a request, from the effort that a user asks for. */
-export const thinking = (effort: ReasoningEffort | undefined, abilities: ClaudeAbilities): Thinking => {
+export const chooseThinking = (effort: ReasoningEffort | undefined, abilities: ClaudeAbilities): Thinking => {
   if (effort === undefined || effort === "none" || effort === "minimal") return undefined
   switch (abilities.thinking) {
     case "never":

@@ -21,11 +21,11 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
-import { registered } from "../domain/Secrets.ts"
-import { absent } from "../platform/OptionalPackage.ts"
+import { registerSecrets } from "../domain/Secrets.ts"
+import { rethrowImport } from "../platform/OptionalPackage.ts"
 import type { HttpTransport } from "../platform/HttpTransport.ts"
 import { withoutVariables } from "../platform/ProcessVariables.ts"
-import type { Posted } from "./Exchange.ts"
+import type { PostedRequest } from "./Exchange.ts"
 import type * as Exchange from "./Exchange.ts"
 import type { RouteOptions } from "./Provider.ts"
 import * as SdkSetup from "./SdkSetup.ts"
@@ -40,7 +40,7 @@ const defaultTimeoutMillis = 1_800_000
 interface OpenAiClient {
   readonly baseUrl: string
   readonly timeoutMillis: number
-  readonly post: (path: string, outgoing: Outgoing, signal: AbortSignal) => Posted
+  readonly post: (path: string, outgoing: Outgoing, signal: AbortSignal) => PostedRequest
 }
 
 /** The parts of a request; the body may be JSON already. */
@@ -55,7 +55,7 @@ const isAzure = (baseUrl: string): boolean => {
   return host.endsWith(".azure.com")
 }
 
-const headersOf = (route: Route, baseUrl: string, key: string): Record<string, string | null> => ({
+const makeHeaders = (route: Route, baseUrl: string, key: string): Record<string, string | null> => ({
   ...(isAzure(baseUrl) ? { "api-key": key, authorization: null } : {}),
   ...route.headers
 })
@@ -74,7 +74,7 @@ type Built = Awaited<ReturnType<Build>>
  * The SDK's client. Requests whose body is JSON already differ in nothing else: what the SDK builds for the first one to a path (address,
  * key, headers) is that of all.
  */
-const clientOf = (sdk: typeof import("openai"), fetch: HttpTransport) =>
+const makeClientClass = (sdk: typeof import("openai"), fetch: HttpTransport) =>
   // The SDK sends the name of the class as its own.
   class OpenAI extends sdk.OpenAI {
     readonly #built = new Map<string, Built>()
@@ -104,12 +104,12 @@ const makeClient = (
   fetch: HttpTransport
 ): OpenAI =>
   withoutVariables("OPENAI_", isOwn(baseUrl) ? ownVariables : [], () =>
-    new (clientOf(sdk, fetch))({
+    new (makeClientClass(sdk, fetch))({
       apiKey: key,
       baseURL: baseUrl,
-      defaultHeaders: headersOf(route, baseUrl, key),
+      defaultHeaders: makeHeaders(route, baseUrl, key),
       defaultQuery: { ...route.query },
-      timeout: SdkSetup.timeoutMillis(route, defaultTimeoutMillis),
+      timeout: SdkSetup.computeTimeout(route, defaultTimeoutMillis),
       maxRetries: 0,
       logLevel: "off",
       fetch
@@ -119,7 +119,7 @@ const makeClient = (
 export const make = Effect.fnUntraced(function*(
   route: Route
 ): Effect.fn.Return<OpenAiClient, ConfigError, Scope.Scope> {
-  yield* registered(route)
+  yield* registerSecrets(route)
   if (route.baseUrl === undefined && route.provider.trim().toLowerCase() !== "openai") {
     return yield* new ConfigError({
       path: "model.base_url",
@@ -134,7 +134,7 @@ export const make = Effect.fnUntraced(function*(
       message: "OpenAI needs a key: set OPENAI_API_KEY, or model.base_url for another endpoint"
     })
   }
-  const [sdk, fetch] = yield* SdkSetup.load(route, "openai", () => import("openai").catch(absent))
+  const [sdk, fetch] = yield* SdkSetup.loadSdk(route, "openai", () => import("openai").catch(rethrowImport))
   const client = makeClient(sdk, route, baseUrl, given === "" ? placeholderKey : given, fetch)
   return {
     baseUrl,
@@ -152,7 +152,7 @@ export const make = Effect.fnUntraced(function*(
 })
 
 /** The route that options mean: of `openai` where they name neither a provider nor an address, else of `custom`. */
-export const routeOf = (options: RouteOptions, apiMode: Route["apiMode"]): Route => ({
+export const makeRoute = (options: RouteOptions, apiMode: Route["apiMode"]): Route => ({
   ...options,
   provider: options.provider ?? (options.baseUrl === undefined ? "openai" : "custom"),
   apiMode

@@ -4,9 +4,9 @@
  *
  * **Details**
  *
- * {@link record} wraps a provider and hands each finished exchange to a sink: the request, what streamed by, and the answer
+ * {@link recordProvider} wraps a provider and hands each finished exchange to a sink: the request, what streamed by, and the answer
  * or the error. Nothing secret is written: what `Redaction` knows as a secret is replaced first, and the key of a route is
- * no part of a request. {@link provider} plays a recording in the order in which its requests began. A request has to be
+ * no part of a request. {@link makeProvider} plays a recording in the order in which its requests began. A request has to be
  * the recorded one, compared without secrets; when it is not, the error names the first place where it differs.
  *
  * **Gotchas**
@@ -24,7 +24,7 @@
  * const lines: Array<string> = []
  * const recording = Layer.effect(
  *   Provider.Provider,
- *   Effect.map(Offline.make(), (provider) => Replay.record(provider, (line) => Effect.sync(() => lines.push(line))))
+ *   Effect.map(Offline.make(), (provider) => Replay.recordProvider(provider, (line) => Effect.sync(() => lines.push(line))))
  * )
  * const ask = Agent.run({ prompt: "Reply exactly hello" })
  *
@@ -45,7 +45,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as Assembler from "../domain/Assembler.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse, OnPart, StreamPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
-import { reasonOf } from "../domain/PathProblem.ts"
+import { describeReason } from "../domain/PathProblem.ts"
 import * as Completion from "./offline/Completion.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
@@ -55,13 +55,13 @@ import type * as SdkError from "./SdkError.ts"
 /** Receives the lines of a recording. */
 export type Sink = (line: string) => Effect.Effect<void, PlatformError.PlatformError>
 
-const fail = (reason: AiError.AiErrorReason): AiError.AiError =>
+const makeError = (reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "Replay", method: "execute", reason })
 
-const refuse = (description: string): AiError.AiError => fail(new AiError.InvalidRequestError({ description }))
+const refuseRequest = (description: string): AiError.AiError => makeError(new AiError.InvalidRequestError({ description }))
 
-const unwritten = (error: unknown): AiError.AiError =>
-  fail(
+const makeWriteError = (error: unknown): AiError.AiError =>
+  makeError(
     new AiError.UnknownError({
       description: `the exchange cannot be recorded: ${error instanceof Error ? error.message : String(error)}`
     })
@@ -73,10 +73,10 @@ const asIs: OnPart = Effect.succeed
  * A provider that does what it did, and records it. A line that cannot be written fails the request: a recording with a
  * gap would replay something that never happened.
  */
-export const record = (provider: ProviderPort.Service, sink: Sink): ProviderPort.Service => {
+export const recordProvider = (provider: ProviderPort.Service, sink: Sink): ProviderPort.Service => {
   let count = 0
   const { baseUrl, ...route } = provider.info
-  const write = (
+  const writeExchange = (
     request: ModelRequest,
     index: number,
     stream: ReadonlyArray<ReadonlyArray<StreamPart>>,
@@ -84,19 +84,19 @@ export const record = (provider: ProviderPort.Service, sink: Sink): ProviderPort
   ): Effect.Effect<void, AiError.AiError> =>
     Effect.try({
       try: () => {
-        const canonical = Recording.canonicalRequest(request)
+        const canonical = Recording.toCanonicalRequest(request)
         return Recording.toLine({
           version: 1,
           index,
           route: baseUrl === undefined ? route : { ...route, baseUrl },
-          hash: Recording.hash(canonical),
+          hash: Recording.hashRequest(canonical),
           request: canonical,
           ...(stream.length === 0 ? {} : { stream }),
           ...outcome
         })
       },
-      catch: unwritten
-    }).pipe(Effect.flatMap((line) => Effect.mapError(sink(line), unwritten)))
+      catch: makeWriteError
+    }).pipe(Effect.flatMap((line) => Effect.mapError(sink(line), makeWriteError)))
 
   const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>
     Effect.suspend(() => {
@@ -109,25 +109,25 @@ export const record = (provider: ProviderPort.Service, sink: Sink): ProviderPort
           return next(parts)
         }
       }).pipe(
-        Effect.tapError((error) => write(request, index, stream, { error })),
+        Effect.tapError((error) => writeExchange(request, index, stream, { error })),
         Effect.tap(({ finishReason, id, model, parts, raw, usage }) =>
-          write(request, index, stream, { response: { parts, finishReason, usage, model, id, raw } }))
+          writeExchange(request, index, stream, { response: { parts, finishReason, usage, model, id, raw } }))
       )
     })
 
   return { ...provider, execute }
 }
 
-const differs = (recorded: Recording.Exchange, request: unknown, number: number): AiError.AiError => {
-  const found = Recording.difference(recorded.request, request)
-  return refuse(
+const reportDifference = (recorded: Recording.Exchange, request: unknown, number: number): AiError.AiError => {
+  const found = Recording.findDifference(recorded.request, request)
+  return refuseRequest(
     `request ${number} is not the recorded one${
       found === undefined ? "" : `: ${found.path} is ${found.actual}, recorded was ${found.expected}`
     }; record it again`
   )
 }
 
-const play = Effect.fnUntraced(function*(
+const playExchange = Effect.fnUntraced(function*(
   exchange: Recording.Exchange,
   onPart: OnPart | undefined
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
@@ -135,17 +135,17 @@ const play = Effect.fnUntraced(function*(
   const noDelay = () => Effect.void
   if (response === undefined) {
     const nothing: ModelResponse = { ...Completion.nothing, raw: undefined }
-    if (onPart !== undefined && stream !== undefined) yield* Completion.play(nothing, stream, onPart, noDelay)
-    return yield* error ?? refuse("the recorded exchange has neither an answer nor an error")
+    if (onPart !== undefined && stream !== undefined) yield* Completion.playBatches(nothing, stream, onPart, noDelay)
+    return yield* error ?? refuseRequest("the recorded exchange has neither an answer nor an error")
   }
   const { finishReason, id, model, parts, raw, usage } = response
   const whole: ModelResponse = { parts, finishReason, usage, model, id, raw }
   return onPart === undefined
     ? whole
-    : yield* Completion.play(whole, stream ?? [Assembler.toParts(whole)], onPart, noDelay)
+    : yield* Completion.playBatches(whole, stream ?? [Assembler.toParts(whole)], onPart, noDelay)
 })
 
-const read = (lines: Iterable<string>): Result.Result<ReadonlyArray<Recording.Exchange>, ConfigError> =>
+const readExchanges = (lines: Iterable<string>): Result.Result<ReadonlyArray<Recording.Exchange>, ConfigError> =>
   Result.gen(function*() {
     const exchanges: Array<Recording.Exchange> = []
     let number = 0
@@ -162,15 +162,15 @@ interface Protocol {
   readonly decode: (raw: unknown) => Effect.Effect<ModelResponse, AiError.AiError>
 }
 
-const contextOf = (route: Route.Route): SdkError.Context => ({
+const makeErrorContext = (route: Route.Route): SdkError.Context => ({
   module: "Replay",
   method: "decode",
   url: route.baseUrl,
   model: route.model
 })
 
-const load = async (route: Route.Route): Promise<Protocol> => {
-  const context = contextOf(route)
+const loadProtocol = async (route: Route.Route): Promise<Protocol> => {
+  const context = makeErrorContext(route)
   switch (route.apiMode) {
     case "chat_completions": {
       const { prepare } = await import("./chat/Request.ts")
@@ -204,22 +204,22 @@ const load = async (route: Route.Route): Promise<Protocol> => {
 }
 
 /** The pure half of the protocol of a route: requests are prepared and bodies read without an SDK. */
-export const protocol = (route: Route.Route): Effect.Effect<Protocol> => Effect.promise(() => load(route))
+export const openProtocol = (route: Route.Route): Effect.Effect<Protocol> => Effect.promise(() => loadProtocol(route))
 
 /** A provider that plays a recording from its first exchange on. */
-export const provider = Effect.fn("Replay.provider")(function*(
+export const makeProvider = Effect.fn("Replay.provider")(function*(
   lines: Iterable<string>
 ): Effect.fn.Return<ProviderPort.Service, ConfigError> {
-  const exchanges = yield* Effect.fromResult(read(lines))
+  const exchanges = yield* Effect.fromResult(readExchanges(lines))
   const [first] = exchanges
   if (first === undefined) {
     return yield* new ConfigError({ path: "recording", message: "the recording is empty: record at least one exchange" })
   }
   const route: Route.Route = first.route
-  const { decode, prepare } = yield* protocol(route)
+  const { decode, prepare } = yield* openProtocol(route)
   let played = 0
   return {
-    info: Route.info(route),
+    info: Route.toInfo(route),
     apiMode: route.apiMode,
     prepare: (call) => Effect.sync(() => prepare(call)),
     execute: (request, options) =>
@@ -228,20 +228,20 @@ export const provider = Effect.fn("Replay.provider")(function*(
         const exchange = exchanges[played]
         if (exchange === undefined) {
           const many = exchanges.length === 1 ? "1 exchange" : `${exchanges.length} exchanges`
-          return Effect.fail(refuse(`the recording is exhausted: it has ${many} and was asked for request ${number}`))
+          return Effect.fail(refuseRequest(`the recording is exhausted: it has ${many} and was asked for request ${number}`))
         }
-        const canonical = Recording.canonicalRequest(request)
-        if (Recording.hash(canonical) !== exchange.hash) return Effect.fail(differs(exchange, canonical, number))
+        const canonical = Recording.toCanonicalRequest(request)
+        if (Recording.hashRequest(canonical) !== exchange.hash) return Effect.fail(reportDifference(exchange, canonical, number))
         played = number
-        return play(exchange, request["stream"] === true || exchange.stream !== undefined ? options?.onPart : undefined)
+        return playExchange(exchange, request["stream"] === true || exchange.stream !== undefined ? options?.onPart : undefined)
       }),
     decode
   }
 })
 
-/** {@link provider} as the run's `Provider`. */
+/** {@link makeProvider} as the run's `Provider`. */
 export const layer = (lines: Iterable<string>): Layer.Layer<Provider, ConfigError> =>
-  Layer.effect(Provider, provider(lines))
+  Layer.effect(Provider, makeProvider(lines))
 
 /**
  * Appends lines to a file that its owner alone can read, as the session database. Fails at once, before anything is asked,
@@ -249,13 +249,13 @@ export const layer = (lines: Iterable<string>): Layer.Layer<Provider, ConfigErro
  */
 export const toFile = Effect.fnUntraced(function*(path: string): Effect.fn.Return<Sink, ConfigError, FileSystem.FileSystem> {
   const files = yield* FileSystem.FileSystem
-  const append = (text: string) => files.writeFileString(path, text, { flag: "a", mode: 0o600 })
-  yield* append("").pipe(
+  const appendText = (text: string) => files.writeFileString(path, text, { flag: "a", mode: 0o600 })
+  yield* appendText("").pipe(
     // The mode counts for a new file only; one that was there keeps its own until here.
     Effect.andThen(files.chmod(path, 0o600)),
-    Effect.mapError((error) => new ConfigError({ path, message: `the recording cannot be written to ${path}: ${reasonOf(error)}` }))
+    Effect.mapError((error) => new ConfigError({ path, message: `the recording cannot be written to ${path}: ${describeReason(error)}` }))
   )
-  return (line) => append(`${line}\n`)
+  return (line) => appendText(`${line}\n`)
 })
 
 /** The lines of a file. */

@@ -112,17 +112,17 @@ export interface Script {
 
 const route: Route.Route = { provider: "scripted", model: "scripted", apiMode: "chat_completions" }
 
-const context = (method: string): SdkError.Context => ({
+const makeErrorContext = (method: string): SdkError.Context => ({
   module: "Scripted",
   method,
   url: undefined,
   model: route.model
 })
 
-const pieceText = (piece: string | Piece): string => typeof piece === "string" ? piece : piece.text
+const readPieceText = (piece: string | Piece): string => typeof piece === "string" ? piece : piece.text
 
-const answerOf = (said: Reply, turn: number): Completion.Answer => ({
-  text: said.text ?? said.pieces?.map(pieceText).join(""),
+const toCompletionAnswer = (said: Reply, turn: number): Completion.Answer => ({
+  text: said.text ?? said.pieces?.map(readPieceText).join(""),
   reasoning: said.reasoning,
   calls: said.toolCalls?.map((call, index) => ({
     id: call.id ?? `call_${turn}_${index + 1}`,
@@ -133,7 +133,7 @@ const answerOf = (said: Reply, turn: number): Completion.Answer => ({
   finishReason: said.finishReason?.replace("-", "_")
 })
 
-const exhausted = (turns: number, turn: number): AiError.AiError =>
+const makeExhaustedError = (turns: number, turn: number): AiError.AiError =>
   AiError.make({
     module: "Scripted",
     method: "execute",
@@ -143,7 +143,7 @@ const exhausted = (turns: number, turn: number): AiError.AiError =>
     })
   })
 
-const respond = Effect.fnUntraced(function*(
+const playTurn = Effect.fnUntraced(function*(
   turn: Turn,
   number: number,
   request: ModelRequest,
@@ -151,17 +151,17 @@ const respond = Effect.fnUntraced(function*(
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
   const { said } = turn
   if (said.delay !== undefined) yield* Effect.sleep(said.delay)
-  const body = Completion.body(request, answerOf(said, number), { id: `scripted-${number}`, model: route.model })
-  const response = yield* Completion.decode(body, context("execute"))
+  const body = Completion.makeBody(request, toCompletionAnswer(said, number), { id: `scripted-${number}`, model: route.model })
+  const response = yield* Completion.decode(body, makeErrorContext("execute"))
   let answer = response
   if (onPart !== undefined && request["stream"] === true) {
     const { pieces = [] } = said
     const delays = pieces.map((piece) => typeof piece === "string" ? undefined : piece.delay)
-    const parts = Completion.stream(response, pieces.length === 0 ? Completion.words : () => pieces.map(pieceText))
+    const parts = Completion.streamResponse(response, pieces.length === 0 ? Completion.splitIntoWords : () => pieces.map(readPieceText))
     const whole = turn.type === "complete"
     const sent = whole ? parts : parts.filter((part) => part.type !== "finish" && part.type !== "text-end")
     let spoken = 0
-    answer = yield* Completion.play(response, sent.map((part) => [part]), onPart, (index) => {
+    answer = yield* Completion.playBatches(response, sent.map((part) => [part]), onPart, (index) => {
       const delay = sent[index]?.type === "text-delta" ? delays[spoken++] : undefined
       return delay === undefined ? Effect.void : Effect.sleep(delay)
     })
@@ -187,15 +187,15 @@ export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
         requests.push(request)
         const number = requests.length
         const turn = turns[number - 1]
-        if (turn === undefined) return Effect.fail(exhausted(turns.length, number))
+        if (turn === undefined) return Effect.fail(makeExhaustedError(turns.length, number))
         return Effect.onInterrupt(
-          respond(turn, number, request, options?.onPart),
+          playTurn(turn, number, request, options?.onPart),
           () => Effect.sync(() => void interruptions++)
         )
       })
     return {
       provider: {
-        info: Route.info(route),
+        info: Route.toInfo(route),
         apiMode: route.apiMode,
         prepare: (call) =>
           Effect.sync(() => {
@@ -204,7 +204,7 @@ export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
             return Request.prepare(call, route)
           }),
         execute,
-        decode: (raw) => Completion.decode(raw, context("decode"))
+        decode: (raw) => Completion.decode(raw, makeErrorContext("decode"))
       },
       inspection: {
         requests: Effect.sync(() => [...requests]),

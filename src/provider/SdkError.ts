@@ -44,7 +44,7 @@ type GetHeader = (name: string) => string | undefined
  * `retry-after-ms`, else `retry-after` in seconds or as a date. A date is measured from the server's own `date`, so that
  * a wrong clock on this side does not matter; without one, from now. What is past or no number is none.
  */
-export const retryAfterOf = (get: GetHeader): Duration.Duration | undefined => {
+export const readRetryAfter = (get: GetHeader): Duration.Duration | undefined => {
   const millis = Number.parseFloat(get("retry-after-ms") ?? "")
   if (millis >= 0) return Duration.millis(millis)
   const value = get("retry-after")?.trim()
@@ -61,14 +61,14 @@ const maxBody = 4_000
 const maxMessage = 500
 const sensitive = /authorization|cookie|api-?key|secret|password|credential|(^|[-_])token$/i
 
-const oneLine = (text: string): string => {
+const toOneLine = (text: string): string => {
   const title = /<title[^<>]*>([^<]*)<\/title>/i.exec(text)?.[1]
   const plain = title === undefined ? text.replaceAll(/<[^<>]*>/g, " ") : `HTML page "${title.trim()}"`
   const line = plain.replaceAll(/\s+/g, " ").trim()
   return line.length > maxMessage ? `${redactStart(line, maxMessage)}…` : redactText(line)
 }
 
-const headersOf = (headers: unknown): Record<string, string> => {
+const collectHeaders = (headers: unknown): Record<string, string> => {
   const out: Record<string, string> = {}
   if (!Predicate.hasProperty(headers, "forEach") || typeof headers.forEach !== "function") return out
   headers.forEach((value: unknown, name: unknown) => {
@@ -78,46 +78,46 @@ const headersOf = (headers: unknown): Record<string, string> => {
 }
 
 /** The object that says what is wrong: the body itself, or what its `error` holds. */
-const innermost = (body: unknown): unknown => {
-  const { error } = Json.fields(body)
+const findErrorObject = (body: unknown): unknown => {
+  const { error } = Json.readFields(body)
   return error === undefined || error === null ? body : error
 }
 
 /** OpenRouter wraps the text of the provider behind it. */
-const wrapped = (error: Json.Fields): string => {
-  const { raw } = Json.fields(error["metadata"])
+const readWrappedMessage = (error: Json.Fields): string => {
+  const { raw } = Json.readFields(error["metadata"])
   return raw === undefined ? "" : typeof raw === "string" ? raw : JSON.stringify(raw)
 }
 
-const messageOf = (error: unknown): string => {
+const readMessage = (error: unknown): string => {
   if (typeof error === "string") return error
-  const fields = Json.fields(error)
-  const own = Json.word(fields["message"]) || Json.word(fields["detail"]) || Json.word(fields["error"])
-  const inner = wrapped(fields)
+  const fields = Json.readFields(error)
+  const own = Json.readWord(fields["message"]) || Json.readWord(fields["detail"]) || Json.readWord(fields["error"])
+  const inner = readWrappedMessage(fields)
   return inner === "" || own.includes(inner) ? own : `${own}: ${inner}`
 }
 
-const failure = (input: {
+const readFailure = (input: {
   readonly status: number | undefined
   readonly body: unknown
   readonly headers: unknown
   readonly text: string
 }): Failure => {
-  const error = innermost(input.body)
-  const fields = Json.fields(error)
-  const headers = headersOf(input.headers)
-  const code = Json.word(fields["code"])
+  const error = findErrorObject(input.body)
+  const fields = Json.readFields(error)
+  const headers = collectHeaders(input.headers)
+  const code = Json.readWord(fields["code"])
   const status = input.status ?? (/^[45]\d\d$/.test(code) ? Number(code) : undefined)
   const shown = Object.fromEntries(Object.entries(headers).filter(([name]) => !sensitive.test(name)))
   const body = input.body === undefined || input.body === null ? input.text : JSON.stringify(input.body)
   return {
     status,
-    message: oneLine(messageOf(error) || input.text),
+    message: toOneLine(readMessage(error) || input.text),
     code,
-    type: Json.word(fields["type"]) || Json.word(Json.fields(input.body)["type"]),
-    param: Json.word(fields["param"]) || undefined,
-    requestId: headers["x-request-id"] ?? headers["request-id"] ?? (Json.word(Json.fields(input.body)["request_id"]) || undefined),
-    retryAfter: retryAfterOf((name) => headers[name]),
+    type: Json.readWord(fields["type"]) || Json.readWord(Json.readFields(input.body)["type"]),
+    param: Json.readWord(fields["param"]) || undefined,
+    requestId: headers["x-request-id"] ?? headers["request-id"] ?? (Json.readWord(Json.readFields(input.body)["request_id"]) || undefined),
+    retryAfter: readRetryAfter((name) => headers[name]),
     http: {
       ...(status === undefined ? {} : { response: { status, headers: shown } }),
       ...(body === "" ? {} : { body: redactStart(body, maxBody) })
@@ -125,7 +125,7 @@ const failure = (input: {
   }
 }
 
-const metadataOf = (failed: Failure): AiError.ProviderMetadata => ({
+const buildMetadata = (failed: Failure): AiError.ProviderMetadata => ({
   ...(failed.status === undefined ? {} : { status: failed.status }),
   ...(failed.requestId === undefined ? {} : { requestId: failed.requestId }),
   ...(failed.code === "" ? {} : { code: failed.code }),
@@ -148,7 +148,7 @@ const overloadCode = /overloaded|server_error|internal|api_error|unavailable|tim
 const modelText = /model/
 
 /** The HTTP status that a failure without one stands for: an error event inside a stream names a code or a type only. */
-const impliedStatus = (name: string): number | undefined => {
+const inferStatus = (name: string): number | undefined => {
   if (rateCode.test(name)) return 429
   if (/authentication|invalid_api_key/.test(name)) return 401
   if (/permission/.test(name)) return 403
@@ -158,28 +158,28 @@ const impliedStatus = (name: string): number | undefined => {
   return undefined
 }
 
-const keyKind = (text: string): "ExpiredKey" | "MissingKey" | "InvalidKey" =>
+const classifyKeyError = (text: string): "ExpiredKey" | "MissingKey" | "InvalidKey" =>
   /expired/.test(text)
     ? "ExpiredKey"
     : /(no|missing|without) (api|auth)|(not|n't) provide|must provide|is required/.test(text)
     ? "MissingKey"
     : "InvalidKey"
 
-const reasonOf = (failed: Failure, context: Context): AiError.AiErrorReason => {
+const classifyFailure = (failed: Failure, context: Context): AiError.AiErrorReason => {
   const { http, message } = failed
   const text = message.toLowerCase()
   const name = `${failed.code} ${failed.type}`.toLowerCase()
-  const status = failed.status ?? impliedStatus(name)
-  const common = { http, metadata: metadataOf(failed) }
-  const invalid = (description: string, parameter = failed.param): AiError.InvalidRequestError =>
+  const status = failed.status ?? inferStatus(name)
+  const common = { http, metadata: buildMetadata(failed) }
+  const makeInvalidRequest = (description: string, parameter = failed.param): AiError.InvalidRequestError =>
     new AiError.InvalidRequestError({ ...common, description, ...(parameter === undefined ? {} : { parameter }) })
-  const rateLimited = (): AiError.RateLimitError =>
+  const makeRateLimit = (): AiError.RateLimitError =>
     new AiError.RateLimitError({
       ...common,
       ...(failed.retryAfter === undefined ? {} : { retryAfter: failed.retryAfter })
     })
 
-  if (status === 402 && usageText.test(text) && transientText.test(text)) return rateLimited()
+  if (status === 402 && usageText.test(text) && transientText.test(text)) return makeRateLimit()
   const refusal = failed.status === undefined || failed.status < 500
   const spent = quotaText.test(text) || (status !== 429 && ambiguousQuotaText.test(text))
   if (status === 402 || quotaCode.test(name) || (refusal && spent)) return new AiError.QuotaExhaustedError(common)
@@ -190,29 +190,29 @@ const reasonOf = (failed: Failure, context: Context): AiError.AiErrorReason => {
     const description = message || (status === undefined ? "the provider reported an error" : `HTTP ${status}`)
     return new AiError.InternalProviderError({ ...common, description })
   }
-  const host = hostOf(context.url)
+  const host = formatHost(context.url)
   switch (status) {
     case 401:
-      return new AiError.AuthenticationError({ ...common, kind: keyKind(text), description: message })
+      return new AiError.AuthenticationError({ ...common, kind: classifyKeyError(text), description: message })
     case 404:
       return modelText.test(`${name} ${text}`)
-        ? invalid(`${host} has no model "${context.model}"${message === "" ? "" : `: ${message}`}`, "model")
-        : invalid(`${host} has nothing at this address${message === "" ? "" : ` (${message})`}: check the base URL`)
+        ? makeInvalidRequest(`${host} has no model "${context.model}"${message === "" ? "" : `: ${message}`}`, "model")
+        : makeInvalidRequest(`${host} has nothing at this address${message === "" ? "" : ` (${message})`}: check the base URL`)
     case 408:
     case 409:
     case 425:
       return new AiError.InternalProviderError({ ...common, description: message || `HTTP ${status}` })
     case 413:
-      return invalid(message || "the request is too large")
+      return makeInvalidRequest(message || "the request is too large")
     case 429:
-      return rateLimited()
+      return makeRateLimit()
     default:
       if (status < 400) {
-        return invalid(`${host} answers with a redirect (HTTP ${status}): set the base URL to its target`)
+        return makeInvalidRequest(`${host} answers with a redirect (HTTP ${status}): set the base URL to its target`)
       }
       return status === 400 || status === 403
         ? AiError.reasonFromHttpStatus({ ...common, status, description: message || undefined })
-        : invalid(message || `HTTP ${status}`)
+        : makeInvalidRequest(message || `HTTP ${status}`)
   }
 }
 
@@ -221,11 +221,11 @@ export const fromBody = (options: Context & { readonly body: unknown; readonly h
   AiError.make({
     module: options.module,
     method: options.method,
-    reason: reasonOf(failure({ status: undefined, body: options.body, headers: options.headers, text: "" }), options)
+    reason: classifyFailure(readFailure({ status: undefined, body: options.body, headers: options.headers, text: "" }), options)
   })
 
 /** An answer that the protocol does not allow. */
-export const invalidResponse = (options: Context & { readonly description: string; readonly body?: unknown }) =>
+export const makeInvalidResponse = (options: Context & { readonly description: string; readonly body?: unknown }) =>
   AiError.make({
     module: options.module,
     method: options.method,
@@ -242,27 +242,27 @@ export const invalidResponse = (options: Context & { readonly description: strin
   })
 
 /** Makes the failure of a body that is no answer. */
-export const invalidBody = (body: unknown, context: Context) => (description: string): Result.Result<never, AiError.AiError> =>
-  Result.fail(invalidResponse({ ...context, description, body }))
+export const failInvalidBody = (body: unknown, context: Context) => (description: string): Result.Result<never, AiError.AiError> =>
+  Result.fail(makeInvalidResponse({ ...context, description, body }))
 
 /** A stream that stopped before its end. */
-export const cut = (context: Context): AiError.AiError =>
+export const makeCutStreamError = (context: Context): AiError.AiError =>
   AiError.make({
     module: context.module,
     method: context.method,
-    reason: networkReason(
+    reason: makeNetworkReason(
       Object.assign(new Error("the stream ended before the answer was complete"), { code: "ECONNRESET" }),
       context.url
     )
   })
 
-const plainReason = (error: Error, context: Context): AiError.AiErrorReason => {
+const classifyPlainError = (error: Error, context: Context): AiError.AiErrorReason => {
   const { message } = error
   if (/could not resolve authentication|missing credentials/i.test(message)) {
     return new AiError.AuthenticationError({ kind: "MissingKey" })
   }
   if (error instanceof SyntaxError) {
-    return new AiError.InvalidResponseError({ description: `the answer is not JSON: ${oneLine(message)}` })
+    return new AiError.InvalidResponseError({ description: `the answer is not JSON: ${toOneLine(message)}` })
   }
   // The message of such an error repeats the value, which may be the key.
   if (/invalid header value|header content|Headers\.(append|set)|ByteString/i.test(message)) {
@@ -270,7 +270,7 @@ const plainReason = (error: Error, context: Context): AiError.AiErrorReason => {
       description: "the API key or a header has a character that HTTP does not allow, such as a line break: set it again"
     })
   }
-  return networkReason(error, context.url)
+  return makeNetworkReason(error, context.url)
 }
 
 /** The failure that a call of an SDK threw. */
@@ -283,24 +283,24 @@ export const fromSdk = (options: {
 }): AiError.AiError => {
   const { error } = options
   if (AiError.isAiError(error)) return error
-  const fields = Json.fields(error)
+  const fields = Json.readFields(error)
   const status = typeof fields["status"] === "number" ? fields["status"] : undefined
   const body = fields["error"]
   const text = error instanceof Error ? error.message.replace(/^\d{3} (status code \(no body\))?/, "") : String(error)
   const reason = status !== undefined || (body !== undefined && body !== null)
-    ? reasonOf(failure({ status, body, headers: fields["headers"], text }), options)
-    : plainReason(error instanceof Error ? error : new Error(text), options)
+    ? classifyFailure(readFailure({ status, body, headers: fields["headers"], text }), options)
+    : classifyPlainError(error instanceof Error ? error : new Error(text), options)
   return AiError.make({ module: options.module, method: options.method, reason })
 }
 
 /** Host and port of a base URL; a word for it when there is none. */
-const hostOf = (url: string | undefined): string => {
+const formatHost = (url: string | undefined): string => {
   const parsed = url === undefined ? null : URL.parse(url)
   return parsed === null ? "the API" : parsed.host
 }
 
 /** A URL without query and credentials. */
-const bare = (url: string | undefined): string => {
+const stripUrl = (url: string | undefined): string => {
   const parsed = url === undefined ? null : URL.parse(url)
   return parsed === null ? "" : `${parsed.origin}${parsed.pathname}`
 }
@@ -308,19 +308,19 @@ const bare = (url: string | undefined): string => {
 const maxDepth = 5
 
 /** The first `code` on the way down the causes, which is where Node says what happened. */
-const codeOf = (error: unknown, depth = 0): string | undefined => {
+const findCode = (error: unknown, depth = 0): string | undefined => {
   if (depth > maxDepth || !Predicate.isObject(error)) return undefined
   if (Predicate.hasProperty(error, "code") && typeof error.code === "string") return error.code
-  return Predicate.hasProperty(error, "cause") ? codeOf(error.cause, depth + 1) : undefined
+  return Predicate.hasProperty(error, "cause") ? findCode(error.cause, depth + 1) : undefined
 }
 
-const rootOf = (error: Error): Error => {
+const findRootCause = (error: Error): Error => {
   let root = error
   for (let depth = 0; depth < maxDepth && root.cause instanceof Error; depth++) root = root.cause
   return root
 }
 
-const describe = (code: string | undefined, name: string, error: Error): string => {
+const describeNetworkError = (code: string | undefined, name: string, error: Error): string => {
   switch (code) {
     case "ECONNREFUSED":
       return `nothing listens at ${name}: start the server or correct the base URL`
@@ -341,7 +341,7 @@ const describe = (code: string | undefined, name: string, error: Error): string 
     case "EHOSTUNREACH":
       return `there is no way to ${name}: check the network`
     case "ERR_STREAM_SILENT":
-      return `${name} stopped sending in the middle of its answer (${rootOf(error).message}): `
+      return `${name} stopped sending in the middle of its answer (${findRootCause(error).message}): `
         + "raise network.stream_read_timeout_seconds if it needs longer"
     case "EPROTO":
     case "ERR_SSL_WRONG_VERSION_NUMBER":
@@ -353,7 +353,7 @@ const describe = (code: string | undefined, name: string, error: Error): string 
     return `the certificate of ${name} is not accepted (${code}): correct the host or trust its authority by NODE_EXTRA_CA_CERTS`
   }
   if (code?.startsWith("HPE_") === true) return `${name} does not answer in HTTP: correct the base URL`
-  const { message } = rootOf(error)
+  const { message } = findRootCause(error)
   return `${name}: ${message === "" ? code ?? "the connection failed" : message}`
 }
 
@@ -361,9 +361,9 @@ const isTimeout = (error: Error): boolean =>
   error.constructor.name.endsWith("TimeoutError") || error.name === "TimeoutError"
 
 /** The reason for a call that got no answer, or only a part of one. */
-export const networkReason = (error: Error, url: string | undefined): AiError.NetworkError => {
-  const code = codeOf(error)
-  const name = hostOf(url)
+export const makeNetworkReason = (error: Error, url: string | undefined): AiError.NetworkError => {
+  const code = findCode(error)
+  const name = formatHost(url)
   if (code === "ERR_INVALID_URL") {
     return new AiError.NetworkError({
       reason: "InvalidUrlError",
@@ -375,10 +375,10 @@ export const networkReason = (error: Error, url: string | undefined): AiError.Ne
   return new AiError.NetworkError({
     reason: "TransportError",
     method: "POST",
-    url: bare(url),
+    url: stripUrl(url),
     description: isTimeout(error) && (code === undefined || code === "ETIMEDOUT")
       ? `${name} did not answer within the request timeout: raise request_timeout_seconds or check the network`
-      : describe(code, name, error),
-    cause: rootOf(error)
+      : describeNetworkError(code, name, error),
+    cause: findRootCause(error)
   })
 }

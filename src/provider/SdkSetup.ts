@@ -19,11 +19,11 @@ import * as OptionalPackage from "../platform/OptionalPackage.ts"
 const maxTimeoutMillis = 2_147_483_647
 
 /** Milliseconds for one request of a route. */
-export const timeoutMillis = (route: Route, whenAbsent: number): number =>
+export const computeTimeout = (route: Route, whenAbsent: number): number =>
   Math.min(route.requestTimeoutMillis ?? whenAbsent, maxTimeoutMillis)
 
 /** Loads an SDK, which may not be installed, and opens a transport for it. The scope closes the connections. */
-export const load = <Sdk>(
+export const loadSdk = <Sdk>(
   { model, readTimeoutMillis }: Route,
   name: string,
   sdk: () => Promise<Sdk>

@@ -163,4 +163,4 @@ class Reader implements SseReader {
 }
 
 /** The events of a body. */
-export const read = (body: AsyncIterable<Uint8Array>): SseReader => new Reader(body)
+export const readEvents = (body: AsyncIterable<Uint8Array>): SseReader => new Reader(body)

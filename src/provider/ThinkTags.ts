@@ -36,7 +36,7 @@ const tags = [...openers, ...closers]
 const longest = Math.max(...tags.map((tag) => tag.length))
 
 /** The tag that stands at `at`; `partial` when the text ends before one is complete. */
-const tagAt = (text: string, at: number, list: ReadonlyArray<string>): string | undefined => {
+const findTagAt = (text: string, at: number, list: ReadonlyArray<string>): string | undefined => {
   const rest = text.slice(at, at + longest).toLowerCase()
   const whole = list.find((tag) => rest.startsWith(tag))
   if (whole !== undefined) return whole
@@ -55,7 +55,7 @@ export const make = (sink: Sink): ThinkTags => {
   /** True while white space is dropped, after a block. */
   let trimming = false
 
-  const visible = (text: string): void => {
+  const emitText = (text: string): void => {
     const shown = trimming ? text.trimStart() : text
     if (shown === "") return
     trimming = false
@@ -64,18 +64,18 @@ export const make = (sink: Sink): ThinkTags => {
     sink.text(shown)
   }
 
-  const thought = (text: string): void => {
+  const emitReasoning = (text: string): void => {
     if (text !== "") sink.reasoning(text)
   }
 
-  const outside = (text: string): string => {
+  const readOutside = (text: string): string => {
     for (let at = text.indexOf("<"); at !== -1; at = text.indexOf("<", at + 1)) {
       const before = text.slice(0, at)
       const line = before.slice(before.lastIndexOf("\n") + 1)
       if (!isBlank(line) || (line.length === before.length && !atStart)) continue
-      const tag = tagAt(text, at, tags)
+      const tag = findTagAt(text, at, tags)
       if (tag === undefined) continue
-      visible(before)
+      emitText(before)
       if (tag === "partial") {
         held = text.slice(at)
         return ""
@@ -84,15 +84,15 @@ export const make = (sink: Sink): ThinkTags => {
       trimming = closer === undefined
       return text.slice(at + tag.length)
     }
-    visible(text)
+    emitText(text)
     return ""
   }
 
-  const inside = (text: string, wanted: string): string => {
+  const readInside = (text: string, wanted: string): string => {
     for (let at = text.indexOf("<"); at !== -1; at = text.indexOf("<", at + 1)) {
-      const tag = tagAt(text, at, [wanted])
+      const tag = findTagAt(text, at, [wanted])
       if (tag === undefined) continue
-      thought(text.slice(0, at))
+      emitReasoning(text.slice(0, at))
       if (tag === "partial") {
         held = text.slice(at)
         return ""
@@ -102,7 +102,7 @@ export const make = (sink: Sink): ThinkTags => {
       atStart = true
       return text.slice(at + tag.length)
     }
-    thought(text)
+    emitReasoning(text)
     return ""
   }
 
@@ -110,13 +110,13 @@ export const make = (sink: Sink): ThinkTags => {
     read: (piece) => {
       let rest = held === "" ? piece : held + piece
       held = ""
-      while (rest !== "") rest = closer === undefined ? outside(rest) : inside(rest, closer)
+      while (rest !== "") rest = closer === undefined ? readOutside(rest) : readInside(rest, closer)
     },
     end: () => {
       const rest = held
       held = ""
-      if (closer === undefined) visible(rest)
-      else thought(rest)
+      if (closer === undefined) emitText(rest)
+      else emitReasoning(rest)
     }
   }
 }

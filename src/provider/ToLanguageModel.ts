@@ -61,17 +61,17 @@ const makeDefinitions = (): (tools: ReadonlyArray<Tool.Any>) => ReadonlyArray<To
   }
 }
 
-const toolChoiceOf = (choice: LanguageModel.ProviderOptions["toolChoice"]): ToolChoice =>
+const toToolChoice = (choice: LanguageModel.ProviderOptions["toolChoice"]): ToolChoice =>
   typeof choice === "string"
     ? choice
     : "tool" in choice
     ? { tool: choice.tool }
     : choice.mode ?? "auto"
 
-const fail = (method: string, reason: AiError.AiErrorReason): AiError.AiError =>
+const makeError = (method: string, reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "ToLanguageModel", method, reason })
 
-const formatOf = (
+const toResponseFormat = (
   format: LanguageModel.ProviderOptions["responseFormat"],
   { defaultCodecTransformer }: typeof LanguageModel
 ): Effect.Effect<ModelCall["responseFormat"], AiError.AiError> =>
@@ -82,7 +82,7 @@ const formatOf = (
       schema: defaultCodecTransformer(format.schema).jsonSchema
     }),
     catch: (error) =>
-      fail(
+      makeError(
         "generateObject",
         new AiError.UnsupportedSchemaError({ description: error instanceof Error ? error.message : String(error) })
       )
@@ -90,12 +90,12 @@ const formatOf = (
 
 const encodeStream = Schema.encodeSync(Schema.Array(PartSchema.StreamPart))
 
-const madeWith = (module: typeof LanguageModel, provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> => {
+const makeWithModule = (module: typeof LanguageModel, provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> => {
   const definitionsOf = makeDefinitions()
-  const prepare = Effect.fnUntraced(function*(options: LanguageModel.ProviderOptions, stream: boolean) {
+  const prepareRequest = Effect.fnUntraced(function*(options: LanguageModel.ProviderOptions, stream: boolean) {
     const vendors = options.tools.find(Tool.isProviderDefined)
     if (vendors !== undefined) {
-      return yield* fail(
+      return yield* makeError(
         "prepare",
         new AiError.ToolConfigurationError({
           toolName: vendors.name,
@@ -104,31 +104,31 @@ const madeWith = (module: typeof LanguageModel, provider: ProviderPort.Service):
       )
     }
     return yield* provider.prepare({
-      messages: History.sendable(options.prompt.content, Route.abilities(provider.info)),
+      messages: History.toSendableMessages(options.prompt.content, Route.abilities(provider.info)),
       tools: definitionsOf(options.tools),
-      toolChoice: toolChoiceOf(options.toolChoice),
-      responseFormat: yield* formatOf(options.responseFormat, module),
+      toolChoice: toToolChoice(options.toolChoice),
+      responseFormat: yield* toResponseFormat(options.responseFormat, module),
       stream
     })
   })
   return module.make({
     generateText: (options) =>
       Effect.map(
-        Effect.flatMap(prepare(options, false), (request) => provider.execute(request)),
-        LanguageModelWire.encoded
+        Effect.flatMap(prepareRequest(options, false), (request) => provider.execute(request)),
+        LanguageModelWire.encodeAnswer
       ),
     streamText: (options) =>
       Stream.callback<Response.StreamPartEncoded, AiError.AiError>((queue) =>
         Effect.gen(function*() {
           let streamed = false
-          const offer = (parts: ReadonlyArray<StreamPart>) => Queue.offerAll(queue, encodeStream(parts))
-          const response = yield* provider.execute(yield* prepare(options, true), {
+          const offerParts = (parts: ReadonlyArray<StreamPart>) => Queue.offerAll(queue, encodeStream(parts))
+          const response = yield* provider.execute(yield* prepareRequest(options, true), {
             onPart: (parts) => {
               streamed = true
-              return Effect.as(offer(parts), parts)
+              return Effect.as(offerParts(parts), parts)
             }
           })
-          if (!streamed) yield* offer(Assembler.toParts(response))
+          if (!streamed) yield* offerParts(Assembler.toParts(response))
           yield* Queue.end(queue)
         }).pipe(Effect.catchCause((cause) => Queue.failCause(queue, cause)))
       )
@@ -137,7 +137,7 @@ const madeWith = (module: typeof LanguageModel, provider: ProviderPort.Service):
 
 /** A provider as a `LanguageModel`. */
 export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> =>
-  Effect.flatMap(Effect.promise(() => import("effect/ai/LanguageModel")), (module) => madeWith(module, provider))
+  Effect.flatMap(Effect.promise(() => import("effect/ai/LanguageModel")), (module) => makeWithModule(module, provider))
 
 /** The service by its key: its module is loaded with the first model that is made. */
 const Model: Context.Service<LanguageModel.LanguageModel, LanguageModel.LanguageModel> = Context.Service<LanguageModel.LanguageModel>(

@@ -16,31 +16,31 @@ import * as Assembler from "../domain/Assembler.ts"
 import * as Json from "../domain/Json.ts"
 import * as Digest from "../platform/Digest.ts"
 
-const sorted = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(sorted)
+const sortKeys = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sortKeys)
   if (!Json.isFields(value)) return typeof value === "string" ? value.toWellFormed() : value
   return Object.fromEntries(
-    Object.keys(value).sort().map((key) => [key, sorted(value[key])])
+    Object.keys(value).sort().map((key) => [key, sortKeys(value[key])])
   )
 }
 
 /** The canonical text of arguments; `{}` for what is no JSON. */
 export const toText = (params: unknown): string =>
-  typeof params === "string" || params === undefined || params === null ? "{}" : JSON.stringify(sorted(params))
+  typeof params === "string" || params === undefined || params === null ? "{}" : JSON.stringify(sortKeys(params))
 
 /** Arguments as an API sends them: text, or an object where the server has parsed them already. */
-export const fromWire = (value: unknown): unknown => typeof value === "string" ? Assembler.params(value) : value ?? {}
+export const fromWire = (value: unknown): unknown => typeof value === "string" ? Assembler.parseParams(value) : value ?? {}
 
 /** A piece of the text of arguments, from a stream. */
-export const pieceOf = (value: unknown): string =>
+export const toPieceText = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
 
 /** An id for a call that has none. */
 export const deriveId = (name: string, argumentsText: string, index: number): string =>
-  `call_${Digest.hex(`${name}\n${argumentsText}\n${index}`, 24)}`
+  `call_${Digest.toHex(`${name}\n${argumentsText}\n${index}`, 24)}`
 
 /** `id`, or a variation of it that is not taken yet; takes it. */
-export const uniqueId = (taken: Set<string>, id: string, index: number): string => {
+export const makeUniqueId = (taken: Set<string>, id: string, index: number): string => {
   const own = taken.has(id) ? `${id}_${index}` : id
   taken.add(own)
   return own

@@ -38,7 +38,7 @@ const mapMessages = (call: ModelCall, change: (message: Prompt.Message) => Promp
   messages: call.messages.map(change)
 })
 
-const withoutReasoning = (call: ModelCall): ModelCall =>
+const removeReasoning = (call: ModelCall): ModelCall =>
   mapMessages(call, (message) =>
     message.role === "assistant" && message.content.some((part) => part.type === "reasoning")
       ? Prompt.assistantMessage({
@@ -48,33 +48,33 @@ const withoutReasoning = (call: ModelCall): ModelCall =>
       : message)
 
 /** A schema without `pattern` and `format`, which stay where they are names of properties. */
-const plain = (schema: unknown, isProperties: boolean): unknown => {
-  if (Array.isArray(schema)) return schema.map((item) => plain(item, false))
+const stripPatterns = (schema: unknown, isProperties: boolean): unknown => {
+  if (Array.isArray(schema)) return schema.map((item) => stripPatterns(item, false))
   if (!Json.isFields(schema)) return schema
   const out: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(schema)) {
     if (!isProperties && (key === "pattern" || key === "format") && typeof value === "string") continue
-    out[key] = plain(value, !isProperties && (key === "properties" || key === "$defs" || key === "definitions"))
+    out[key] = stripPatterns(value, !isProperties && (key === "properties" || key === "$defs" || key === "definitions"))
   }
   return out
 }
 
 const plainTools = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<ToolDefinition> =>
-  // `plain` makes an object schema of an object schema.
-  tools.map((tool) => ({ ...tool, parameters: plain(tool.parameters, false) as ToolDefinition["parameters"] })))
+  // `stripPatterns` makes an object schema of an object schema.
+  tools.map((tool) => ({ ...tool, parameters: stripPatterns(tool.parameters, false) as ToolDefinition["parameters"] })))
 
-const withoutPatterns = (call: ModelCall): ModelCall => ({ ...call, tools: plainTools(call.tools) })
+const removePatterns = (call: ModelCall): ModelCall => ({ ...call, tools: plainTools(call.tools) })
 
 /** Scaling takes time, and is {@link scaleImages}. */
 const changes: Readonly<Record<Exclude<Change, "with_smaller_images">, (call: ModelCall) => ModelCall>> = {
-  without_images: (call) => mapMessages(call, withoutImages),
-  without_reasoning: withoutReasoning,
-  without_patterns: withoutPatterns,
+  without_images: (call) => mapMessages(call, removeImages),
+  without_reasoning: removeReasoning,
+  without_patterns: removePatterns,
   without_stream: (call) => ({ ...call, stream: false })
 }
 
 /** Returns the call as a route can take it, but for the scaling of its images. */
-export const apply = (call: ModelCall, wanted: ReadonlySet<Change>): ModelCall => {
+export const applyChanges = (call: ModelCall, wanted: ReadonlySet<Change>): ModelCall => {
   let adapted = call
   for (const change of wanted) if (change !== "with_smaller_images") adapted = changes[change](adapted)
   return adapted
@@ -86,25 +86,25 @@ const bounds: Bounds = { bytes: 3 * 1024 * 1024, side: 2_000 }
 const isImage = (part: { readonly type: string }): part is Prompt.FilePart =>
   part.type === "file" && "mediaType" in part && typeof part.mediaType === "string" && part.mediaType.startsWith("image/")
 
-const noteOf = (part: Prompt.FilePart): Prompt.TextPart =>
+const describeOmittedImage = (part: Prompt.FilePart): Prompt.TextPart =>
   Prompt.textPart({ text: `[${part.fileName ?? "image"}: left out, this model cannot take it]` })
 
 /** The bytes of an image that is here and not elsewhere. */
-const bytesOf = (part: Prompt.FilePart): Uint8Array | undefined => {
+const readImageBytes = (part: Prompt.FilePart): Uint8Array | undefined => {
   const { data } = part
   if (data instanceof Uint8Array) return data
-  const text = FileData.base64(part)
+  const text = FileData.readBase64(part)
   return text === undefined ? undefined : Result.getOrUndefined(Base64.decode(text))
 }
 
-type Fitted = ReadonlyMap<object, Prompt.FilePart | undefined>
+type FittedImages = ReadonlyMap<object, Prompt.FilePart | undefined>
 
 /** Returns the message with each image in the place of one of its own; without those that have none. */
-const replaced = (message: Prompt.Message, fitted: Fitted): Prompt.Message => {
+const replaceImages = (message: Prompt.Message, fitted: FittedImages): Prompt.Message => {
   if ((message.role !== "user" && message.role !== "assistant") || !message.content.some(isImage)) return message
   return message.role === "user"
     ? Prompt.userMessage({
-      content: message.content.map((part) => isImage(part) ? fitted.get(part) ?? noteOf(part) : part),
+      content: message.content.map((part) => isImage(part) ? fitted.get(part) ?? describeOmittedImage(part) : part),
       options: message.options
     })
     : Prompt.assistantMessage({
@@ -113,12 +113,12 @@ const replaced = (message: Prompt.Message, fitted: Fitted): Prompt.Message => {
     })
 }
 
-const imagesOf = ({ content }: Prompt.Message): ReadonlyArray<Prompt.FilePart> =>
+const collectImages = ({ content }: Prompt.Message): ReadonlyArray<Prompt.FilePart> =>
   typeof content === "string" ? [] : [...content].filter(isImage)
 
-const none: Fitted = new Map()
+const none: FittedImages = new Map()
 
-const withoutImages = (message: Prompt.Message): Prompt.Message => replaced(message, none)
+const removeImages = (message: Prompt.Message): Prompt.Message => replaceImages(message, none)
 
 const known = new WeakMap<Prompt.Message, Prompt.Message>()
 
@@ -134,24 +134,24 @@ export const scaleImages = Effect.fnUntraced(function*(
   let lacking: NoImageLibrary | undefined
 
   /** The same image within the bounds; undefined where there is no such. */
-  const fitting = Effect.fnUntraced(function*(part: Prompt.FilePart) {
-    const bytes = bytesOf(part)
+  const fitImage = Effect.fnUntraced(function*(part: Prompt.FilePart) {
+    const bytes = readImageBytes(part)
     if (bytes === undefined) return part
     const smaller = yield* Effect.catch(scale(bytes, bounds), (error) => Effect.sync(() => void (lacking = error)))
     if (smaller === undefined) return bytes.byteLength > bounds.bytes ? undefined : part
     return smaller.data === bytes ? part : Prompt.filePart({ ...smaller, fileName: part.fileName, options: part.options })
   })
 
-  const scaled = Effect.fnUntraced(function*(message: Prompt.Message) {
-    const images = imagesOf(message)
+  const scaleMessageImages = Effect.fnUntraced(function*(message: Prompt.Message) {
+    const images = collectImages(message)
     const before = images.length === 0 ? message : known.get(message)
     if (before !== undefined) return before
-    const made = replaced(message, new Map(yield* Effect.forEach(images, (part) => Effect.map(fitting(part), (to) => [part, to] as const))))
+    const made = replaceImages(message, new Map(yield* Effect.forEach(images, (part) => Effect.map(fitImage(part), (to) => [part, to] as const))))
     known.set(message, made)
     return made
   })
 
-  const messages = yield* Effect.forEach(call.messages, scaled)
+  const messages = yield* Effect.forEach(call.messages, scaleMessageImages)
   if (lacking !== undefined) yield* refused(lacking)
   return { ...call, messages }
 })
@@ -194,15 +194,15 @@ const optional = [
 /** Words of English that are parameters too: they count only in quotes or where a field names them. */
 const ambiguous: ReadonlySet<string> = new Set(["reasoning", "stop", "store", "include", "metadata", "user", "provider", "tags", "options", "think", "thinking", "seed"])
 
-const patternOf = (name: string): RegExp =>
+const makeParameterPattern = (name: string): RegExp =>
   new RegExp(ambiguous.has(name) ? `['"\`]${name}['"\`]` : `(?<![\\w-])${name}(?![\\w-])`, "i")
 
-const patterns: ReadonlyArray<readonly [name: string, pattern: RegExp]> = optional.map((name) => [name, patternOf(name)])
+const patterns: ReadonlyArray<readonly [name: string, pattern: RegExp]> = optional.map((name) => [name, makeParameterPattern(name)])
 
 const optionalNames: ReadonlySet<string> = new Set(optional)
 
 /** The parameters that a refusal names: the one that a field names first, then as they come in its words. */
-export const namedParameters = (text: string, param: string | undefined): ReadonlyArray<string> => {
+export const findNamedParameters = (text: string, param: string | undefined): ReadonlyArray<string> => {
   const own = param?.split(".").at(-1) ?? ""
   const found: Array<readonly [name: string, at: number]> = optionalNames.has(own) ? [[own, -1]] : []
   for (const [name, pattern] of patterns) {
@@ -231,7 +231,7 @@ const otherName: Readonly<Record<string, string>> = {
 }
 
 /** Finds the remedy for a refused parameter of a request: its other name, or undefined to leave it out. Null for nothing. */
-export const parameterRemedy = (
+export const findParameterRemedy = (
   name: string,
   { apiMode, changes, request }: { readonly apiMode: ApiMode; readonly changes: ParameterChanges; readonly request: ModelRequest }
 ): string | undefined | null => {
@@ -241,7 +241,7 @@ export const parameterRemedy = (
   return other === undefined || changes.has(other) ? undefined : other
 }
 
-const changed = (fields: Readonly<Record<string, unknown>>, changes: ParameterChanges): Readonly<Record<string, unknown>> => {
+const applyParameterChanges = (fields: Readonly<Record<string, unknown>>, changes: ParameterChanges): Readonly<Record<string, unknown>> => {
   if (!Object.keys(fields).some((name) => changes.has(name))) return fields
   const out: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(fields)) {
@@ -254,11 +254,11 @@ const changed = (fields: Readonly<Record<string, unknown>>, changes: ParameterCh
 }
 
 /** A request as its endpoint takes it. */
-export const withoutParameters = (request: ModelRequest, changes: ParameterChanges): ModelRequest => {
-  const top = changed(request, changes)
+export const changeParameters = (request: ModelRequest, changes: ParameterChanges): ModelRequest => {
+  const top = applyParameterChanges(request, changes)
   const inner = nested.flatMap((place) => {
     const fields = top[place]
-    return Json.isFields(fields) ? [[place, changed(fields, changes)] as const] : []
+    return Json.isFields(fields) ? [[place, applyParameterChanges(fields, changes)] as const] : []
   })
   return inner.every(([place, fields]) => top[place] === fields) ? top : { ...top, ...Object.fromEntries(inner) }
 }

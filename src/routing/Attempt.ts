@@ -37,7 +37,7 @@ import * as Adaptation from "./Adaptation.ts"
 import * as CallTokens from "./CallTokens.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
-import { decisionOf, failureOfProvider, notice, nowOf, type Progress, type RouteCallState } from "./RouteCallState.ts"
+import { decideOnFailure, findProviderFailure, emitNotice, readClock, type Progress, type RouteCallState } from "./RouteCallState.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** An attempt whose request is ready to be sent. */
@@ -59,7 +59,7 @@ const named: ReadonlySet<string> = new Set([
   "messages", "input", "system", "instructions", "tools", "toolConfig", "prompt", "extra_headers"
 ])
 
-const parametersOf = (request: ModelRequest): Record<string, unknown> => {
+const selectParameters = (request: ModelRequest): Record<string, unknown> => {
   const parameters: Record<string, unknown> = {}
   for (const name of Object.keys(request)) {
     const value = request[name]
@@ -73,7 +73,7 @@ const parametersOf = (request: ModelRequest): Record<string, unknown> => {
 
 const sideTask = /^auxiliary:(.+)$/u
 
-const recordStart = (
+const makeStartRecord = (
   recorder: Recorder,
   { continues, number, payload, prepared, provider, state }: RecordedAttempt,
   apiRequestId: string,
@@ -94,13 +94,13 @@ const recordStart = (
     route: { provider: name, model, apiMode: provider.apiMode, ...(baseUrl === undefined ? {} : { baseUrl }) },
     messages: recorder.references(call.messages),
     ...(tools === undefined ? {} : { tools }),
-    parameters: parametersOf(prepared),
+    parameters: selectParameters(prepared),
     ...(payload === prepared ? {} : { rewritten: payload }),
     ...(continues === 0 ? {} : { continues })
   }
 }
 
-const partOf = (part: ContentPart): AnswerPart => {
+const toAnswerPart = (part: ContentPart): AnswerPart => {
   switch (part.type) {
     case "text":
     case "reasoning":
@@ -112,12 +112,12 @@ const partOf = (part: ContentPart): AnswerPart => {
   }
 }
 
-const failureOf = (state: RouteCallState, cause: Cause.Cause<unknown>) => {
+const describeFailure = (state: RouteCallState, cause: Cause.Cause<unknown>) => {
   const thrown = Cause.squash(cause)
   const own = { type: thrown instanceof Error ? thrown.name : "Error", message: thrown instanceof Error ? thrown.message : String(thrown) }
-  const error = failureOfProvider(cause)
+  const error = findProviderFailure(cause)
   if (error === undefined) return own
-  const { reason, retryable } = decisionOf(state, error)
+  const { reason, retryable } = decideOnFailure(state, error)
   const status = "http" in error.reason ? error.reason.http?.response?.status : undefined
   return {
     ...(error === thrown ? { type: error.reason._tag, message: error.reason.message } : own),
@@ -127,26 +127,26 @@ const failureOf = (state: RouteCallState, cause: Cause.Cause<unknown>) => {
   }
 }
 
-const optional = <K extends string, V>(key: K, value: V | undefined): { readonly [_ in K]?: V } =>
+const includeDefined = <K extends string, V>(key: K, value: V | undefined): { readonly [_ in K]?: V } =>
   // A record of one key is what the type says; TypeScript widens a computed key.
   (value === undefined ? {} : { [key]: value }) as { readonly [_ in K]?: V }
 
 /** The parts of an answer that came before it broke off. */
-const streamed = ({ parts }: Progress): ReadonlyArray<AnswerPart> => {
+const assembleStreamedParts = ({ parts }: Progress): ReadonlyArray<AnswerPart> => {
   const assembler = Assembler.make()
   for (const read of parts) assembler.add(read)
-  return assembler.result().parts.map(partOf)
+  return assembler.result().parts.map(toAnswerPart)
 }
 
-const recordEnd = ({ progress, state }: RecordedAttempt, apiRequestId: string, exit: Exit.Exit<ModelResponse, unknown>): RecordEvent => {
-  const common = { _tag: "AttemptEnded", apiRequestId, ...optional("firstPartAt", progress.firstPartAt) } as const
+const makeEndRecord = ({ progress, state }: RecordedAttempt, apiRequestId: string, exit: Exit.Exit<ModelResponse, unknown>): RecordEvent => {
+  const common = { _tag: "AttemptEnded", apiRequestId, ...includeDefined("firstPartAt", progress.firstPartAt) } as const
   if (Exit.isFailure(exit)) {
     const interrupted = Cause.hasInterrupts(exit.cause)
     return {
       ...common,
       status: interrupted ? "interrupted" : "failed",
-      answer: progress.parts.length === 0 ? [] : streamed(progress),
-      ...(interrupted ? {} : { failure: failureOf(state, exit.cause) })
+      answer: progress.parts.length === 0 ? [] : assembleStreamedParts(progress),
+      ...(interrupted ? {} : { failure: describeFailure(state, exit.cause) })
     }
   }
   const { finishReason, id, model, parts, reportedCost, usage: reported } = exit.value
@@ -155,29 +155,29 @@ const recordEnd = ({ progress, state }: RecordedAttempt, apiRequestId: string, e
   return {
     ...common,
     status: "answered",
-    answer: parts.map(partOf),
-    ...optional("model", model),
-    ...optional("responseId", id),
+    answer: parts.map(toAnswerPart),
+    ...includeDefined("model", model),
+    ...includeDefined("responseId", id),
     finishReason,
     usage,
-    cost: Cost.spent(cost),
-    ...optional("costParts", cost.parts)
+    cost: Cost.toSpent(cost),
+    ...includeDefined("costParts", cost.parts)
   }
 }
 
 /** Runs an attempt whose request is ready, and writes both ends of it to the record of its run. */
-const recorded = <E, R>(sent: RecordedAttempt, execution: Effect.Effect<ModelResponse, E, R>): Effect.Effect<ModelResponse, E, R> =>
+const recordAttempt = <E, R>(sent: RecordedAttempt, execution: Effect.Effect<ModelResponse, E, R>): Effect.Effect<ModelResponse, E, R> =>
   Effect.withFiber((fiber) => {
     const recorder = fiber.getRef(RunRecorder)
     if (recorder === undefined) return execution
     const { context } = sent.state.question
     const apiRequestId = makeApiRequestId(context.turnId, context.apiCallCount, sent.number)
-    recorder.write(recordStart(recorder, sent, apiRequestId, fiber.getRef(Correlation)))
-    return Effect.onExit(execution, (exit) => Effect.sync(() => recorder.write(recordEnd(sent, apiRequestId, exit))))
+    recorder.write(makeStartRecord(recorder, sent, apiRequestId, fiber.getRef(Correlation)))
+    return Effect.onExit(execution, (exit) => Effect.sync(() => recorder.write(makeEndRecord(sent, apiRequestId, exit))))
   })
 
 /** An attempt as its events describe it. */
-interface Sent {
+interface SentAttempt {
   readonly state: RouteCallState
   readonly context: LlmContext
   readonly request: ModelRequest
@@ -188,12 +188,12 @@ interface Sent {
 
 const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
 
-const requestMessages = ({ request }: Sent): ReadonlyArray<unknown> => {
+const readRequestMessages = ({ request }: SentAttempt): ReadonlyArray<unknown> => {
   const { input, messages } = request
   return isList(messages) ? messages : isList(input) ? input : []
 }
 
-const common = ({ context, startedAt }: Sent) => ({
+const buildCommonFields = ({ context, startedAt }: SentAttempt) => ({
   session_id: context.sessionId,
   task_id: context.taskId,
   turn_id: context.turnId,
@@ -209,7 +209,7 @@ const common = ({ context, startedAt }: Sent) => ({
   middleware_trace: context.trace
 })
 
-const timing = ({ clock, progress: { firstPartAt }, startedAt }: Sent) => {
+const measureTiming = ({ clock, progress: { firstPartAt }, startedAt }: SentAttempt) => {
   const ended = clock.currentTimeMillisUnsafe()
   return {
     api_duration: (ended - startedAt) / 1000,
@@ -221,7 +221,7 @@ const timing = ({ clock, progress: { firstPartAt }, startedAt }: Sent) => {
 const isTokens = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value)
 
 /** Output limit of a prepared request in tokens, under the names of all protocols; null where it asks for none. */
-const maxTokens = (request: ModelRequest): number | null => {
+const readMaxTokens = (request: ModelRequest): number | null => {
   for (const name of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
     const value = request[name]
     if (isTokens(value)) return value
@@ -234,68 +234,68 @@ const maxTokens = (request: ModelRequest): number | null => {
 }
 
 /** The opening event. */
-const opening = (sent: Sent): PairedEvents.Event<"pre_api_request"> => ["pre_api_request", () => {
-  const messages = requestMessages(sent)
+const makeOpeningEvent = (sent: SentAttempt): PairedEvents.Event<"pre_api_request"> => ["pre_api_request", () => {
+  const messages = readRequestMessages(sent)
   const { tools } = sent.request
   // Written for those who ask for it: it grows with the history.
   let characters: number | undefined
-  const count = (): number => characters ??= Json.toText(sent.request).length
+  const countCharacters = (): number => characters ??= Json.toText(sent.request).length
   return {
-    ...common(sent),
+    ...buildCommonFields(sent),
     user_message: sent.state.question.userMessage,
     conversation_history: sent.state.question.call.messages,
     request_messages: messages,
     message_count: messages.length,
     tool_count: isList(tools) ? tools.length : 0,
-    approx_input_tokens: () => Math.ceil(count() / 4),
-    request_char_count: count,
-    max_tokens: maxTokens(sent.request),
-    request: () => ApiPayload.request(sent.request)
+    approx_input_tokens: () => Math.ceil(countCharacters() / 4),
+    request_char_count: countCharacters,
+    max_tokens: readMaxTokens(sent.request),
+    request: () => ApiPayload.toRequestFields(sent.request)
   }
 }]
 
-const statusOf = (error: unknown): number | null => {
+const readStatus = (error: unknown): number | null => {
   if (!AiError.isAiError(error) || !("http" in error.reason)) return null
   return error.reason.http?.response?.status ?? null
 }
 
 /** Reason of a failure, and whether the same route may still answer. */
-const judged = ({ state }: Sent, cause: Cause.Cause<unknown>): { readonly reason: string; readonly retryable: boolean } => {
+const classifyFailure = ({ state }: SentAttempt, cause: Cause.Cause<unknown>): { readonly reason: string; readonly retryable: boolean } => {
   if (Cause.hasInterrupts(cause)) return { reason: "interrupted", retryable: false }
-  const error = failureOfProvider(cause)
+  const error = findProviderFailure(cause)
   if (error === undefined) return { reason: "middleware", retryable: false }
-  const { reason, retryable } = decisionOf(state, error)
+  const { reason, retryable } = decideOnFailure(state, error)
   return { reason, retryable }
 }
 
-const failed = (sent: Sent, cause: Cause.Cause<unknown>): Fields<"api_request_error"> => {
+const buildErrorFields = (sent: SentAttempt, cause: Cause.Cause<unknown>): Fields<"api_request_error"> => {
   const error = Cause.hasInterrupts(cause) ? new Error("the request was interrupted") : Cause.squash(cause)
   return {
-    ...common(sent),
-    ...timing(sent),
-    status_code: statusOf(failureOfProvider(cause)),
+    ...buildCommonFields(sent),
+    ...measureTiming(sent),
+    status_code: readStatus(findProviderFailure(cause)),
     max_retries: sent.state.shared.maxAttempts,
-    ...judged(sent, cause),
-    error: ApiPayload.error(error),
-    request: () => ApiPayload.request(sent.request)
+    ...classifyFailure(sent, cause),
+    error: ApiPayload.toErrorFields(error),
+    request: () => ApiPayload.toRequestFields(sent.request)
   }
 }
 
 /** The closing event. */
-const closing = (
-  sent: Sent,
+const makeClosingEvent = (
+  sent: SentAttempt,
   exit: Exit.Exit<ModelResponse, unknown>
 ): PairedEvents.Event<"post_api_request" | "api_request_error"> =>
   Exit.isSuccess(exit)
     ? ["post_api_request", () => ({
-      ...common(sent),
-      ...timing(sent),
-      ...ApiPayload.answerFields(exit.value),
-      ...Cost.toWire(Cost.spent(sent.state.known.cost(Usage.fromResponse(exit.value.usage), exit.value.reportedCost))),
-      message_count: requestMessages(sent).length,
-      request: () => ApiPayload.request(sent.request)
+      ...buildCommonFields(sent),
+      ...measureTiming(sent),
+      ...ApiPayload.makeLazyAnswerFields(exit.value),
+      ...Cost.toWire(Cost.toSpent(sent.state.known.cost(Usage.fromResponse(exit.value.usage), exit.value.reportedCost))),
+      message_count: readRequestMessages(sent).length,
+      request: () => ApiPayload.toRequestFields(sent.request)
     })]
-    : ["api_request_error", () => failed(sent, exit.cause)]
+    : ["api_request_error", () => buildErrorFields(sent, exit.cause)]
 
 const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
   get: (response) => response,
@@ -305,7 +305,7 @@ const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
 const isHeard = (hooks: Hooks): boolean =>
   hooks.has("pre_api_request") || hooks.has("post_api_request") || hooks.has("api_request_error")
 
-const selfInterrupted = (method: string): AiError.AiError =>
+const makeSelfInterruption = (method: string): AiError.AiError =>
   AiError.make({
     module: "Provider",
     method,
@@ -313,34 +313,34 @@ const selfInterrupted = (method: string): AiError.AiError =>
   })
 
 /** Prepares the request in the form that the route is known to take; `delivered` is the part of the answer that was read. */
-const prepare = (state: RouteCallState, provider: Provider, delivered: string): Effect.Effect<ModelRequest, AiError.AiError> => {
+const prepareRequest = (state: RouteCallState, provider: Provider, delivered: string): Effect.Effect<ModelRequest, AiError.AiError> => {
   const { known: { window }, log, outputCap, question, route } = state
   const changes = state.changes.size === 0 ? route.changes : new Set([...route.changes, ...state.changes])
-  const apply = (asked: ModelCall) => {
-    const call = changes.size === 0 ? asked : Adaptation.apply(asked, changes)
+  const prepareAdapted = (asked: ModelCall) => {
+    const call = changes.size === 0 ? asked : Adaptation.applyChanges(asked, changes)
     return provider.prepare({
       ...call,
       ...(outputCap === undefined || (call.maxOutputTokens ?? Infinity) <= outputCap ? {} : { maxOutputTokens: outputCap }),
       contextWindow: window.tokens,
-      messages: History.sendable(call.messages, Route.abilities(provider.info))
+      messages: History.toSendableMessages(call.messages, Route.abilities(provider.info))
     })
   }
-  const asked = delivered === "" ? question.call : PartialAnswer.continuation(question.call, delivered)
+  const asked = delivered === "" ? question.call : PartialAnswer.makeContinuationCall(question.call, delivered)
   const prepared = changes.has("with_smaller_images") && !changes.has("without_images")
-    ? Effect.flatMap(Adaptation.scaleImages(asked, ({ message }) => notice(state, message)), apply)
-    : apply(asked)
+    ? Effect.flatMap(Adaptation.scaleImages(asked, ({ message }) => emitNotice(state, message)), prepareAdapted)
+    : prepareAdapted(asked)
   return Effect.map(
-    Interruption.contain(() => selfInterrupted("prepare"))(prepared),
+    Interruption.contain(() => makeSelfInterruption("prepare"))(prepared),
     (prepared) => {
-      const request = route.parameters.size === 0 ? prepared : Adaptation.withoutParameters(prepared, route.parameters)
+      const request = route.parameters.size === 0 ? prepared : Adaptation.changeParameters(prepared, route.parameters)
       state.request = request
-      log.outputTokens = maxTokens(request) ?? undefined
+      log.outputTokens = readMaxTokens(request) ?? undefined
       return request
     }
   )
 }
 
-const contextOf = (
+const makeContextBuilder = (
   { question: { context } }: RouteCallState,
   provider: Provider,
   retryCount: number,
@@ -364,7 +364,7 @@ const contextOf = (
   return (trace) => ({ ...base, trace })
 }
 
-const intercepted = Effect.fnUntraced(function*(
+const runIntercepted = Effect.fnUntraced(function*(
   state: RouteCallState,
   provider: Provider,
   number: number,
@@ -373,40 +373,40 @@ const intercepted = Effect.fnUntraced(function*(
   execute: Provider["execute"]
 ) {
   const { interceptors: { hooks, stack }, question } = state
-  const contextWith = contextOf(state, provider, number, prepared)
+  const contextWith = makeContextBuilder(state, provider, number, prepared)
   // A veto or a closed failure is told as the end of the attempt.
   const rewritten = yield* Effect.result(Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith))
   const { payload, trace } = Result.getOrElse(rewritten, () => ({ payload: prepared, trace: [] }))
   const context = contextWith(trace)
   const continues = question.delivered?.text().length ?? 0
-  const execution = recorded(
+  const execution = recordAttempt(
     { state, provider, number, progress, prepared, payload, continues },
-    Result.isFailure(rewritten) ? Effect.fail(rewritten.failure) : Chain.surrounded(
+    Result.isFailure(rewritten) ? Effect.fail(rewritten.failure) : Chain.provideServices(
       stack.llmServices,
       stack.faults,
       () => context,
       Chain.run(stack.llmExecution, join, stack.faults, context, execute, () =>
-        state.route.patience.wrapper(() => CallTokens.tokensOf(question.call)))(payload, question.options)
+        state.route.patience.wrapper(() => CallTokens.estimateTokens(question.call)))(payload, question.options)
     )
   )
   if (!isHeard(hooks)) return yield* execution
   const { clock } = state
-  const sent: Sent = { state, context, request: payload, progress, startedAt: nowOf(state), clock }
+  const sent: SentAttempt = { state, context, request: payload, progress, startedAt: readClock(state), clock }
   return yield* execution.pipe(
     PairedEvents.bracket(hooks, {
-      open: opening(sent),
-      close: (exit) => closing(sent, exit)
+      open: makeOpeningEvent(sent),
+      close: (exit) => makeClosingEvent(sent, exit)
     })
   )
 })
 
 /** Retries and fallbacks are decided on the failure of the provider itself; a translation waits until nothing is left to be tried. */
-const untranslated = <E>(
+const restoreProviderFailure = <E>(
   { log }: RouteCallState,
   execution: Effect.Effect<ModelResponse, AiError.AiError | E>
 ): Effect.Effect<ModelResponse, AiError.AiError | E> =>
   Effect.catchCause(execution, (cause) => {
-    const error = MiddlewareBoundary.downstreamOf(cause) === undefined ? undefined : failureOfProvider(cause)
+    const error = MiddlewareBoundary.findDownstreamFailure(cause) === undefined ? undefined : findProviderFailure(cause)
     if (error === undefined) return Effect.failCause(cause)
     log.translations.set(error, cause)
     return Effect.fail(error)
@@ -416,26 +416,26 @@ const untranslated = <E>(
  * Makes one attempt with an open provider. `E` is what the stack's wrappers add (`Middleware.Errors`); it is known where the
  * stack was made, and their requirements are provided there.
  */
-export const run = <E>(state: RouteCallState, provider: Provider): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+export const runAttempt = <E>(state: RouteCallState, provider: Provider): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
   const { interceptors: { hooks, stack }, known, log, question } = state
   const number = log.count++
   const delivered = question.delivered?.text() ?? ""
-  const progress = StreamTimeout.begin()
+  const progress = StreamTimeout.beginProgress()
   state.progress = progress
-  const watched = StreamTimeout.execute(provider, progress, (get) => Effect.sync(() => RateLimitGate.readHeaders(state, get)))
+  const watched = StreamTimeout.executeWatched(provider, progress, (get) => Effect.sync(() => RateLimitGate.readHeaders(state, get)))
   // A provider that interrupts itself has failed; only the run is interrupted.
   const execute: Provider["execute"] = (request, options) =>
-    StreamTimeout.bounded(state, provider, progress, Interruption.contain(() => selfInterrupted("execute"))(watched(request, options)))
-  const response = Effect.flatMap(prepare(state, provider, delivered), (request) =>
+    StreamTimeout.limitSilence(state, provider, progress, Interruption.contain(() => makeSelfInterruption("execute"))(watched(request, options)))
+  const response = Effect.flatMap(prepareRequest(state, provider, delivered), (request) =>
     stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
-      ? recorded(
+      ? recordAttempt(
         { state, provider, number, progress, prepared: request, payload: request, continues: delivered.length },
-        Chain.surrounded(stack.llmServices, stack.faults, () => contextOf(state, provider, number, request)([]), execute(request, question.options))
+        Chain.provideServices(stack.llmServices, stack.faults, () => makeContextBuilder(state, provider, number, request)([]), execute(request, question.options))
       )
       // The chain erases the types of its wrappers; the stack's maker states them as `E`.
-      : untranslated(state, intercepted(state, provider, number, progress, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>))
+      : restoreProviderFailure(state, runIntercepted(state, provider, number, progress, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>))
   return Effect.map(response, (response) => ({
-    response: delivered === "" ? response : PartialAnswer.joined(response, delivered),
+    response: delivered === "" ? response : PartialAnswer.prependText(response, delivered),
     route: provider.info,
     attempt: number,
     cost: known.cost(Usage.fromResponse(response.usage), response.reportedCost)

@@ -25,7 +25,7 @@
  * import * as Prompt from "effect/ai/Prompt"
  * import type { Auxiliary } from "hermes-effect"
  *
- * export const titleOf = (auxiliary: Auxiliary.Service, text: string, context: Auxiliary.Ask["context"]) =>
+ * export const titleOf = (auxiliary: Auxiliary.Service, text: string, context: Auxiliary.TaskRequest["context"]) =>
  *   auxiliary.call("title", {
  *     messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: `Give this a title of five words: ${text}` })] })],
  *     maxOutputTokens: 30,
@@ -77,7 +77,7 @@ export interface Entry {
 }
 
 /** Question of a side task, and the run that it is for. */
-export interface Ask extends TaskRoutes.Overrides {
+export interface TaskRequest extends TaskRoutes.Overrides {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly tools?: ModelCall["tools"] | undefined
   readonly toolChoice?: ModelCall["toolChoice"] | undefined
@@ -106,15 +106,15 @@ export interface Answer {
 
 /** Side tasks for a model. */
 export interface Service<out E = never> {
-  readonly call: (task: Task, ask: Ask) => Effect.Effect<Answer, AiError.AiError | ConfigError | E>
+  readonly call: (task: Task, ask: TaskRequest) => Effect.Effect<Answer, AiError.AiError | ConfigError | E>
   /** Route that would be asked first; undefined when there is none. */
   readonly resolve: (task: Task, overrides?: TaskRoutes.Overrides) => Effect.Effect<RouteInfo | undefined, ConfigError>
   /** Usage of each task so far, for all sessions together. */
-  readonly used: Effect.Effect<ReadonlyMap<string, Used>>
+  readonly used: Effect.Effect<ReadonlyMap<string, TaskUsage>>
 }
 
 /** Usage and cost of a task. */
-export interface Used {
+export interface TaskUsage {
   readonly usage: Usage.Usage
   readonly cost: Cost.Total
 }
@@ -144,7 +144,7 @@ export interface Options {
 /** Providers whose keys may come from a pool. */
 const pooled = ["openrouter", "nous", "openai-codex", "anthropic"]
 
-const textOf = ({ parts }: ModelResponse): string => {
+const readAnswerText = ({ parts }: ModelResponse): string => {
   const said = parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
   return said.trim() === "" ? parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n\n") : said
 }
@@ -154,7 +154,7 @@ const money = /credits|insufficient funds|can only afford|billing|payment requir
 /** Returns whether an account has no money left. */
 const isPayment = (error: AiError.AiError): boolean => {
   if (error.reason._tag === "QuotaExhaustedError") return true
-  const { status, text } = Evidence.of(error)
+  const { status, text } = Evidence.collectEvidence(error)
   return status === 402 || ((status === 429 || status === undefined) && money.test(text))
 }
 
@@ -169,7 +169,7 @@ const isResting = (error: AiError.AiError): boolean =>
 /** Returns whether the next provider may do a side task that one could not: any other failure would repeat there. */
 const isFailoverable = (error: AiError.AiError): boolean => isPayment(error) || isConnection(error) || isResting(error)
 
-const late = (label: string, task: string, seconds: number): AiError.AiError =>
+const makeTimeoutError = (label: string, task: string, seconds: number): AiError.AiError =>
   AiError.make({
     module: "Auxiliary",
     method: task,
@@ -181,7 +181,7 @@ const late = (label: string, task: string, seconds: number): AiError.AiError =>
     })
   })
 
-const nobody = (task: string): ConfigError => {
+const makeNoProviderError = (task: string): ConfigError => {
   const path = `auxiliary.${task}.provider`
   return new ConfigError({ path, message: `No provider for the task "${task}". Set ${path}, or an API key such as OPENROUTER_API_KEY` })
 }
@@ -189,19 +189,19 @@ const nobody = (task: string): ConfigError => {
 /** Makes the service; `E` as in `ModelRouter.call`. */
 export const make = <E = never>(options: Options): Service<E> => {
   const { interceptors, router, settings } = options
-  const used = new Map<string, Used>()
+  const used = new Map<string, TaskUsage>()
   let count = 0
 
-  const poolKey = (provider: string): Effect.Effect<TaskRoutes.PoolKey | undefined> => {
+  const findPoolKey = (provider: string): Effect.Effect<TaskRoutes.PoolKey | undefined> => {
     if (options.pool !== undefined) return options.pool(provider)
     const key = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
     return Effect.succeed(key === undefined ? undefined : { _tag: "Key", key })
   }
 
-  const world: Effect.Effect<TaskRoutes.World> = Effect.gen(function*() {
+  const world: Effect.Effect<TaskRoutes.TaskSurroundings> = Effect.gen(function*() {
     const keys = new Map<string, TaskRoutes.PoolKey>()
     for (const provider of new Set([...pooled, ...Object.keys(settings.credentials)])) {
-      const key = yield* poolKey(provider)
+      const key = yield* findPoolKey(provider)
       if (key !== undefined) keys.set(provider, key)
     }
     return {
@@ -213,18 +213,18 @@ export const make = <E = never>(options: Options): Service<E> => {
     }
   })
 
-  const choose = (task: string, overrides: TaskRoutes.Overrides, images: boolean) =>
-    Effect.flatMap(world, (world) => Effect.fromResult(TaskRoutes.choose(world, task, overrides, images)))
+  const chooseRoutes = (task: string, overrides: TaskRoutes.Overrides, images: boolean) =>
+    Effect.flatMap(world, (world) => Effect.fromResult(TaskRoutes.chooseCandidates(world, task, overrides, images)))
 
   /** The ids of one call: those of the run, told apart by task and number. */
-  const contextOf = (task: string, { context }: Ask): CallContext => ({
+  const makeCallContext = (task: string, { context }: TaskRequest): CallContext => ({
     ...context,
     turnId: TurnId.make(`${context.turnId}:${task}:${++count}`),
     platform: `auxiliary:${task}`,
     apiCallCount: 1
   })
 
-  const ask = (task: string, { label, route }: TaskRoutes.Candidate, given: Ask): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+  const askRoute = (task: string, { label, route }: TaskRoutes.Candidate, given: TaskRequest): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
     const call: ModelCall = {
       messages: given.messages,
       tools: given.tools ?? [],
@@ -237,22 +237,22 @@ export const make = <E = never>(options: Options): Service<E> => {
       compact: given.compact,
       conversationId: given.conversationId
     }
-    const question: Question = { call, route, context: contextOf(task, given), userMessage: "", options: undefined }
-    const { timeout } = DerivedSettings.auxiliaryTask(settings, task)
+    const question: Question = { call, route, context: makeCallContext(task, given), userMessage: "", options: undefined }
+    const { timeout } = DerivedSettings.readAuxiliaryTask(settings, task)
     return router.call<E>(interceptors, question).pipe(
-      Effect.timeoutOrElse({ duration: `${timeout} seconds`, orElse: () => Effect.fail(late(label, task, timeout)) })
+      Effect.timeoutOrElse({ duration: `${timeout} seconds`, orElse: () => Effect.fail(makeTimeoutError(label, task, timeout)) })
     )
   }
 
-  const through = (
+  const askInTurn = (
     task: string,
-    { candidates, explicit }: TaskRoutes.Choice,
-    given: Ask,
+    { candidates, explicit }: TaskRoutes.CandidateChoice,
+    given: TaskRequest,
     index = 0
   ): Effect.Effect<ModelAnswer, AiError.AiError | ConfigError | E> => {
     const candidate = candidates[index]
-    if (candidate === undefined) return Effect.fail(nobody(task))
-    const asked = ask(task, candidate, given)
+    if (candidate === undefined) return Effect.fail(makeNoProviderError(task))
+    const asked = askRoute(task, candidate, given)
     const next = candidates[index + 1]
     if (explicit || next === undefined) return asked
     return Effect.catchIf(
@@ -261,7 +261,7 @@ export const make = <E = never>(options: Options): Service<E> => {
       (error) =>
         Effect.andThen(
           Effect.logInfo(`${candidate.label} cannot do the task ${task} (${error.reason._tag}): asking ${next.label}`),
-          through(task, { candidates, explicit }, given, index + 1)
+          askInTurn(task, { candidates, explicit }, given, index + 1)
         )
     )
   }
@@ -269,18 +269,18 @@ export const make = <E = never>(options: Options): Service<E> => {
   return {
     // An answer that came is paid for, whoever stops waiting for it: nothing comes between the two.
     call: (task, given) => Effect.uninterruptibleMask((restore) => Effect.gen(function*() {
-      const asked = Effect.flatMap(choose(task, given, given.images ?? task === "vision"), (choice) => through(task, choice, given))
+      const asked = Effect.flatMap(chooseRoutes(task, given, given.images ?? task === "vision"), (choice) => askInTurn(task, choice, given))
       const answer = yield* restore(asked)
       const usage = Usage.fromResponse(answer.response.usage)
-      const cost = answer.cost ?? Cost.unknown("no price for this model")
+      const cost = answer.cost ?? Cost.makeUnknown("no price for this model")
       const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
-      used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.plus(before.cost, cost) })
+      used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.addCall(before.cost, cost) })
       if (options.account !== undefined) yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
       if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
-      return { text: textOf(answer.response), response: answer.response, route: answer.route, usage, cost }
+      return { text: readAnswerText(answer.response), response: answer.response, route: answer.route, usage, cost }
     })),
     resolve: (task, overrides = {}) =>
-      Effect.flatMap(choose(task, overrides, task === "vision"), ({ candidates: [first] }) =>
+      Effect.flatMap(chooseRoutes(task, overrides, task === "vision"), ({ candidates: [first] }) =>
         first === undefined
           ? Effect.succeed(undefined)
           : first.route === undefined

@@ -30,19 +30,19 @@ export const longestRetryAfter = Duration.minutes(2)
 const jitterShare = 0.25
 const mostJitterMillis = 5_000
 
-const asLongAs = (asked: Duration.Duration): Effect.Effect<Duration.Duration> =>
+const addJitter = (asked: Duration.Duration): Effect.Effect<Duration.Duration> =>
   Effect.map(Random.next, (chance) => {
     const millis = Duration.toMillis(Duration.min(asked, longestRetryAfter))
     return Duration.millis(Math.round(millis + chance * Math.min(millis * jitterShare, mostJitterMillis)))
   })
 
 /** The wait after the `failed`-th failure (from 1), where the provider asked for `asked` or for nothing. */
-export const wait = (limits: Limits, failed: number, asked: Duration.Duration | undefined): Effect.Effect<Duration.Duration> => {
-  if (asked !== undefined) return asLongAs(asked)
+export const computeWait = (limits: Limits, failed: number, asked: Duration.Duration | undefined): Effect.Effect<Duration.Duration> => {
+  if (asked !== undefined) return addJitter(asked)
   const grown = Duration.times(Duration.fromInputUnsafe(limits.base), 2 ** Math.min(failed - 1, 30))
   const least = Duration.min(grown, Duration.fromInputUnsafe(limits.cap))
   return Effect.map(Random.next, (chance) => Duration.times(least, 1 + chance / 2))
 }
 
 /** The wait before a rebuilt connection is used, after this many failed attempts (`hermes-llm.md` §17.4). */
-export const beforeRebuilt = (attempts: number): Duration.Duration => Duration.seconds(Math.min(3 + attempts, 8))
+export const computeRebuildDelay = (attempts: number): Duration.Duration => Duration.seconds(Math.min(3 + attempts, 8))

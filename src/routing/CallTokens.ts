@@ -5,7 +5,7 @@ import * as Json from "../domain/Json.ts"
 import type { ModelCall } from "../domain/Model.ts"
 import type { CallSituation } from "./classification/Evidence.ts"
 
-const lengthOfPart = (part: Exclude<Prompt.Message["content"], string>[number]): number => {
+const countPartCharacters = (part: Exclude<Prompt.Message["content"], string>[number]): number => {
   switch (part.type) {
     case "text":
     case "reasoning":
@@ -19,18 +19,18 @@ const lengthOfPart = (part: Exclude<Prompt.Message["content"], string>[number]):
   }
 }
 
-const lengthOf = ({ content }: Prompt.Message): number =>
-  typeof content === "string" ? content.length : content.reduce((sum, part) => sum + lengthOfPart(part), 0)
+const countCharacters = ({ content }: Prompt.Message): number =>
+  typeof content === "string" ? content.length : content.reduce((sum, part) => sum + countPartCharacters(part), 0)
 
 const characters = GrowingList.fold<Prompt.Message, { count: number }>({
   begin: () => ({ count: 0 }),
-  add: (state, message) => void (state.count += lengthOf(message)),
+  add: (state, message) => void (state.count += countCharacters(message)),
   copy: ({ count }) => ({ count })
 })
 
 /** Estimated tokens of the messages. */
-export const tokensOf = ({ messages }: Pick<ModelCall, "messages">): number => Math.ceil(characters(messages).count / 4)
+export const estimateTokens = ({ messages }: Pick<ModelCall, "messages">): number => Math.ceil(characters(messages).count / 4)
 
 /** Situation for the classification of a failed call to a model that holds `window` tokens. */
-export const situation = (call: Pick<ModelCall, "messages"> | undefined, window: number): CallSituation =>
-  call === undefined ? { window } : { tokens: tokensOf(call), window, messages: call.messages.length }
+export const describeSituation = (call: Pick<ModelCall, "messages"> | undefined, window: number): CallSituation =>
+  call === undefined ? { window } : { tokens: estimateTokens(call), window, messages: call.messages.length }

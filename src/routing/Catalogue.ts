@@ -82,175 +82,175 @@ const openRouter = "https://openrouter.ai/api/v1"
 const isClaude = (model: string): boolean => model.toLowerCase().includes("claude")
 
 /** OpenRouter's credits are dollars; what others call cost may be anything. */
-const tellsCost = ({ baseUrl, provider }: RouteIdentity): boolean =>
-  provider === "openrouter" || Detection.isUnder(Detection.address(baseUrl).host, "openrouter.ai")
+const isCostReported = ({ baseUrl, provider }: RouteIdentity): boolean =>
+  provider === "openrouter" || Detection.isUnder(Detection.parseAddress(baseUrl).host, "openrouter.ai")
 
-const costOf = (route: RouteIdentity, price: Pricing.Pricing | undefined): CallFacts["cost"] => {
-  const billing = Pricing.billing(route)
-  const isTold = tellsCost(route)
+const makeCostFunction = (route: RouteIdentity, price: Pricing.Pricing | undefined): CallFacts["cost"] => {
+  const billing = Pricing.findBillingMode(route)
+  const isTold = isCostReported(route)
   return (usage, reported) =>
-    isTold && reported !== undefined ? Costs.reported(reported) : Pricing.estimate(usage, price, billing)
+    isTold && reported !== undefined ? Costs.fromReportedUsd(reported) : Pricing.estimateCost(usage, price, billing)
 }
 
 /** Makes a catalogue. */
 export const make = ({ endpoints, get, lists, post, scope, settings, windows }: Options): Service => {
-  const probing = ContextWindow.learning(windows)
+  const probing = ContextWindow.makeLearntWindows(windows)
   const noticed = new Set<string>()
   const memory = new WeakMap<RouteIdentity, { readonly until: number; readonly late: number; readonly known: CallFacts }>()
   /** Answers of local servers, which must not be asked before each call. */
-  const local = new Map<string, ModelLists.Served | undefined>()
+  const local = new Map<string, ModelLists.ServedWindow | undefined>()
 
-  const { askedOf, late } = EndpointMemory.asker(endpoints, scope)
+  const { askedOf, late } = EndpointMemory.makeAsker(endpoints, scope)
 
-  const atEndpoint = (route: RouteIdentity): boolean => {
-    const { host } = Detection.address(route.baseUrl)
-    return host !== "" && (Directory.atHost(host) === undefined)
+  const hasOwnEndpoint = (route: RouteIdentity): boolean => {
+    const { host } = Detection.parseAddress(route.baseUrl)
+    return host !== "" && (Directory.findByHost(host) === undefined)
   }
 
-  const served = (route: RouteIdentity): Effect.Effect<ModelLists.Served | undefined> =>
+  const findServedWindow = (route: RouteIdentity): Effect.Effect<ModelLists.ServedWindow | undefined> =>
     Effect.suspend(() => {
-      if (!Detection.isLocal(Detection.address(route.baseUrl).host)) return Effect.succeed(undefined)
+      if (!Detection.isLocal(Detection.parseAddress(route.baseUrl).host)) return Effect.succeed(undefined)
       const { baseUrl = "", model } = route
       const key = `${model}@${baseUrl}`
       if (local.has(key)) return Effect.succeed(local.get(key))
-      const window = Effect.tap(ModelLists.localWindow(route, get, post), (found) => Effect.sync(() => local.set(key, found)))
+      const window = Effect.tap(ModelLists.findLocalWindow(route, get, post), (found) => Effect.sync(() => local.set(key, found)))
       return askedOf(baseUrl, `window of ${model}`, window)
     })
 
   /** Finds the model in the list of its endpoint, where one is asked at all. */
-  const listing = (route: RouteIdentity): Effect.Effect<ModelLists.Listed | undefined> => {
+  const findListing = (route: RouteIdentity): Effect.Effect<ModelLists.Listed | undefined> => {
     const { apiKey, baseUrl, model, provider } = route
     if (provider === "openrouter") return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, model))
-    if (provider === "nous") return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, ModelTables.bare(model)))
-    return baseUrl !== undefined && atEndpoint(route)
+    if (provider === "nous") return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, ModelTables.stripVendor(model)))
+    return baseUrl !== undefined && hasOwnEndpoint(route)
       ? Effect.map(askedOf(baseUrl, "list", lists.at(baseUrl, apiKey)), (models) => models && ModelLists.findModel(models, model))
       : Effect.succeed(undefined)
   }
 
-  const described = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<Window> {
-    const own = ContextWindow.configured(settings, route)
+  const resolveWindow = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<Window> {
+    const own = ContextWindow.findConfiguredWindow(settings, route)
     if (own !== undefined) return { tokens: own, source: "config" }
     const learnt = yield* windows.get(route)
     if (learnt !== undefined) return { tokens: learnt, source: "learnt" }
     if (route.provider === "offline") return { tokens: defaultWindow, source: "default" }
-    const here = yield* served(route)
+    const here = yield* findServedWindow(route)
     if (here !== undefined) return { tokens: here.tokens, source: "local" }
-    const listed = yield* listing(route)
+    const listed = yield* findListing(route)
     if (listed?.window !== undefined) {
       return { tokens: listed.window, source: route.provider === "openrouter" || route.provider === "nous" ? "openrouter" : "endpoint" }
     }
-    const family = ModelTables.familyOf(route.model)
+    const family = ModelTables.findFamily(route.model)
     return family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" }
   })
 
   /** Applies what a refusal taught in this process, which wins over everything. */
-  const heeding = (route: RouteIdentity, window: Window): Window => {
+  const applyLearntWindow = (route: RouteIdentity, window: Window): Window => {
     const tokens = probing.window(route, window.tokens)
     return tokens === window.tokens ? window : { tokens, source: "learnt" }
   }
 
-  const window = (route: RouteIdentity): Effect.Effect<Window> =>
-    Effect.map(described(route), (window) => heeding(route, window))
+  const findWindow = (route: RouteIdentity): Effect.Effect<Window> =>
+    Effect.map(resolveWindow(route), (window) => applyLearntWindow(route, window))
 
-  const priceOf = (route: RouteIdentity, listed: ModelLists.Listed | undefined): Effect.Effect<Pricing.Pricing | undefined> => {
-    switch (Pricing.billing(route)) {
+  const findPrice = (route: RouteIdentity, listed: ModelLists.Listed | undefined): Effect.Effect<Pricing.Pricing | undefined> => {
+    switch (Pricing.findBillingMode(route)) {
       case "official_docs_snapshot":
-        return Effect.succeed(Pricing.tabledPrice(route))
+        return Effect.succeed(Pricing.findTabledPrice(route))
       case "official_models_api":
         return route.provider === "nous" && route.baseUrl !== undefined
-          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) => Pricing.listedPrice(ModelLists.findModel(models, route.model), route.baseUrl))
-          : Effect.succeed(Pricing.listedPrice(listed, route.baseUrl))
+          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) => Pricing.toListedPrice(ModelLists.findModel(models, route.model), route.baseUrl))
+          : Effect.succeed(Pricing.toListedPrice(listed, route.baseUrl))
       default:
         return Effect.succeed(undefined)
     }
   }
 
-  const facts = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<ModelFacts> {
-    const listed = yield* listing(route)
-    const family = ModelTables.familyOf(route.model)
+  const collectFacts = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<ModelFacts> {
+    const listed = yield* findListing(route)
+    const family = ModelTables.findFamily(route.model)
     return {
-      window: yield* window(route),
-      output: listed?.output ?? (isClaude(route.model) ? ModelAbilities.outputLimit(route.model) : family?.output),
+      window: yield* findWindow(route),
+      output: listed?.output ?? (isClaude(route.model) ? ModelAbilities.findOutputLimit(route.model) : family?.output),
       vision: listed?.vision ?? family?.vision,
       reasoning: listed?.reasoning ?? family?.reasoning,
       tools: listed?.tools ?? family?.tools,
       caching: family?.caching,
-      price: yield* priceOf(route, listed),
+      price: yield* findPrice(route, listed),
       known: listed !== undefined || family !== undefined
     }
   })
 
   /** Reads the facts about a route from the tables alone. */
-  const tabled = (route: RouteIdentity): CallFacts => {
-    const family = ModelTables.familyOf(route.model)
-    const billing = Pricing.billing(route)
-    const price = billing === "official_docs_snapshot" ? Pricing.tabledPrice(route) : undefined
+  const readTableFacts = (route: RouteIdentity): CallFacts => {
+    const family = ModelTables.findFamily(route.model)
+    const billing = Pricing.findBillingMode(route)
+    const price = billing === "official_docs_snapshot" ? Pricing.findTabledPrice(route) : undefined
     return {
       window: family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" },
-      cost: costOf(route, price)
+      cost: makeCostFunction(route, price)
     }
   }
 
-  const lookUp = (route: RouteIdentity): Effect.Effect<CallFacts> =>
-    Effect.all([described(route), listing(route)]).pipe(
-      Effect.flatMap(([window, listed]) => Effect.map(priceOf(route, listed), (price): CallFacts => {
-        return { window, cost: costOf(route, price) }
+  const lookUpFacts = (route: RouteIdentity): Effect.Effect<CallFacts> =>
+    Effect.all([resolveWindow(route), findListing(route)]).pipe(
+      Effect.flatMap(([window, listed]) => Effect.map(findPrice(route, listed), (price): CallFacts => {
+        return { window, cost: makeCostFunction(route, price) }
       })),
-      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(tabled(route)) })
+      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(readTableFacts(route)) })
     )
 
-  const heeded = (route: RouteIdentity, facts: CallFacts): CallFacts => {
-    const window = heeding(route, facts.window)
+  const applyLearntFacts = (route: RouteIdentity, facts: CallFacts): CallFacts => {
+    const window = applyLearntWindow(route, facts.window)
     return window === facts.window ? facts : { ...facts, window }
   }
 
-  const known = (route: RouteIdentity): Effect.Effect<CallFacts> =>
+  const findCallFacts = (route: RouteIdentity): Effect.Effect<CallFacts> =>
     Effect.clockWith((clock) => {
       const now = clock.currentTimeMillisUnsafe()
       const found = memory.get(route)
-      if (found !== undefined && now < found.until && found.late === late()) return Effect.succeed(heeded(route, found.known))
-      return Effect.map(lookUp(route), (fresh) => {
+      if (found !== undefined && now < found.until && found.late === late()) return Effect.succeed(applyLearntFacts(route, found.known))
+      return Effect.map(lookUpFacts(route), (fresh) => {
         memory.set(route, { until: now + lifetime, late: late(), known: fresh })
-        return heeded(route, fresh)
+        return applyLearntFacts(route, fresh)
       })
     })
 
-  const notice = Effect.fnUntraced(function*(route: RouteIdentity) {
+  const makeUnknownWindowNotice = Effect.fnUntraced(function*(route: RouteIdentity) {
     const key = `${route.model}@${route.baseUrl ?? ""}`
     if (noticed.has(key) || route.provider === "offline") return undefined
-    const found = (yield* known(route)).window
+    const found = (yield* findCallFacts(route)).window
     if (found.source !== "default") return undefined
     noticed.add(key)
     return `Context size of "${route.model}" is unknown; assuming ${found.tokens.toLocaleString("en-US")} tokens. Set model.context_length to change this.`
   })
 
   const extraBody = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<Route["extraBody"]> {
-    const contextLength = ContextWindow.configured(settings, route)
+    const contextLength = ContextWindow.findConfiguredWindow(settings, route)
     const ollamaNumCtx = ContextWindow.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
     const found = ollamaNumCtx === undefined
-      ? yield* Effect.timeoutOrElse(served(route), { duration: patience, orElse: () => Effect.succeed(undefined) })
+      ? yield* Effect.timeoutOrElse(findServedWindow(route), { duration: patience, orElse: () => Effect.succeed(undefined) })
       : undefined
-    return ContextWindow.ollamaBody({ ollamaNumCtx, contextLength }, found?.isOllama === true ? found.tokens : undefined)
+    return ContextWindow.makeOllamaBody({ ollamaNumCtx, contextLength }, found?.isOllama === true ? found.tokens : undefined)
   })
 
   return {
     extraBody,
     probing,
-    known,
-    window,
-    facts,
-    notice,
+    known: findCallFacts,
+    window: findWindow,
+    facts: collectFacts,
+    notice: makeUnknownWindowNotice,
     cost: (route, usage) =>
-      Effect.map(facts(route), ({ price }) => Pricing.estimate(usage, price, Pricing.billing(route))),
+      Effect.map(collectFacts(route), ({ price }) => Pricing.estimateCost(usage, price, Pricing.findBillingMode(route))),
     listed: ({ apiKey, baseUrl, provider }) => {
-      const at = baseUrl ?? Directory.find(provider)?.baseUrl
+      const at = baseUrl ?? Directory.findProvider(provider)?.baseUrl
       return at === undefined ? Effect.succeed([]) : lists.at(at, apiKey)
     }
   }
 }
 
 /** Adds the fields that a route's server has to be sent in each request. */
-export const withExtraBody = (catalogue: Pick<Service, "extraBody">, route: Route): Effect.Effect<Route> =>
+export const addExtraBody = (catalogue: Pick<Service, "extraBody">, route: Route): Effect.Effect<Route> =>
   Effect.map(catalogue.extraBody(route), (extra) =>
     extra === undefined ? route : { ...route, extraBody: { ...extra, ...route.extraBody } })
 
@@ -258,10 +258,10 @@ export const withExtraBody = (catalogue: Pick<Service, "extraBody">, route: Rout
  * Makes a catalogue of the tables in this package alone: no file is read, no endpoint asked. An application knows its own
  * models, so it gets no notice of those that are not in them.
  */
-export const bundled = (model: Partial<Values["model"]> = {}): Service => ({
+export const makeBundled = (model: Partial<Values["model"]> = {}): Service => ({
   ...make({
     settings: { model: { provider: "auto", streaming: true, ...model }, customProviders: [] },
-    windows: ContextWindow.memory(),
+    windows: ContextWindow.makeInMemory(),
     lists: ModelLists.none,
     get: () => Effect.succeed(undefined),
     post: () => Effect.succeed(undefined)
@@ -270,7 +270,7 @@ export const bundled = (model: Partial<Values["model"]> = {}): Service => ({
 })
 
 /** The catalogue of a program. Nothing is read or asked before it is wanted; the scope ends what is still being asked. */
-export const home = Effect.fnUntraced(function*(
+export const makeHome = Effect.fnUntraced(function*(
   directory: string,
   settings: Options["settings"],
   endpoints: EndpointMemory.EndpointMemory
@@ -278,7 +278,7 @@ export const home = Effect.fnUntraced(function*(
   const { get, post } = yield* ModelLists.lazy
   return make({
     settings,
-    windows: yield* ContextWindow.file(directory),
+    windows: yield* ContextWindow.openFile(directory),
     lists: yield* ModelLists.make(directory, get),
     get,
     post,
@@ -287,12 +287,12 @@ export const home = Effect.fnUntraced(function*(
   })
 })
 
-/** {@link home} for the settings and the home directory of the surroundings. */
+/** {@link makeHome} for the settings and the home directory of the surroundings. */
 export const layerHome: Layer.Layer<Catalogue, never, Settings | Home | FileSystem.FileSystem | Path.Path> = Layer
   .effect(
     Catalogue,
     Effect.gen(function*() {
       const { root } = yield* Home
-      return yield* home(root, yield* Settings, yield* EndpointMemory.file(root))
+      return yield* makeHome(root, yield* Settings, yield* EndpointMemory.openFile(root))
     })
   )

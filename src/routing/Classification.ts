@@ -18,7 +18,7 @@
 import type * as AiError from "effect/ai/AiError"
 import * as Evidence from "./classification/Evidence.ts"
 import type { CallSituation, WrongAddress } from "./classification/Evidence.ts"
-import { speaksOf } from "./classification/Patterns.ts"
+import { hasWording } from "./classification/Patterns.ts"
 import * as Patterns from "./classification/Patterns.ts"
 import type { Reason } from "./Recovery.ts"
 import * as Recovery from "./Recovery.ts"
@@ -28,7 +28,7 @@ const margin = 64
 /** With less room than this it is the conversation that has to shrink. */
 const leastRoom = 256
 
-const countOf = (text: string | undefined): number => Number((text ?? "").replaceAll(/[,_]/g, ""))
+const parseCount = (text: string | undefined): number => Number((text ?? "").replaceAll(/[,_]/g, ""))
 
 /** Names of the parameter, as they stand in messages. */
 const parameterNames = /max_(completion_|output_)?tokens|maxtokens|max_new_tokens/
@@ -46,21 +46,21 @@ const longest = [
 const divisions: ReadonlyArray<(text: string) => readonly [input: number, window: number] | undefined> = [
   (text) => {
     const found = /exceed context limit: ([\d,]+) \+ [\d,]+ > ([\d,]+)/.exec(text)
-    return found === null ? undefined : [countOf(found[1]), countOf(found[2])]
+    return found === null ? undefined : [parseCount(found[1]), parseCount(found[2])]
   },
   (text) => {
     const found = /context length is ([\d,]+) tokens.*\(([\d,]+) (?:in the messages|in your prompt|of text input)/.exec(text)
-    return found === null ? undefined : [countOf(found[2]), countOf(found[1])]
+    return found === null ? undefined : [parseCount(found[2]), parseCount(found[1])]
   },
   (text) => {
     const found = /context length is ([\d,]+) tokens.*has ([\d,]+) input tokens/.exec(text)
-    return found === null ? undefined : [countOf(found[2]), countOf(found[1])]
+    return found === null ? undefined : [parseCount(found[2]), parseCount(found[1])]
   }
 ]
 
-const firstCount = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {
+const findFirstCount = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {
   for (const pattern of patterns) {
-    const found = countOf(pattern.exec(text)?.[1])
+    const found = parseCount(pattern.exec(text)?.[1])
     if (found > 0) return found
   }
   return undefined
@@ -68,7 +68,7 @@ const firstCount = (patterns: ReadonlyArray<RegExp>, text: string): number | und
 
 /** The output limit to ask for instead, from a lower-cased message; undefined when the message is about something else. */
 export const parseOutputCap = (text: string): number | undefined => {
-  const most = firstCount(longest, text)
+  const most = findFirstCount(longest, text)
   if (most !== undefined) return most
   for (const divide of divisions) {
     const found = divide(text)
@@ -76,7 +76,7 @@ export const parseOutputCap = (text: string): number | undefined => {
     const room = found[1] - found[0]
     return room >= leastRoom ? room - margin : undefined
   }
-  const room = parameterNames.test(text) ? firstCount(available, text) : undefined
+  const room = parameterNames.test(text) ? findFirstCount(available, text) : undefined
   return room === undefined ? undefined : Math.max(1, room - margin)
 }
 
@@ -86,33 +86,33 @@ interface Rule {
   readonly judge: (evidence: Evidence.Evidence, facts: CallSituation) => Reason | undefined
 }
 
-const wording = (name: string, family: Patterns.Family, reason: Reason): Rule => ({
+const matchWording = (name: string, family: Patterns.Family, reason: Reason): Rule => ({
   name,
-  judge: ({ text }) => speaksOf(family, text) ? reason : undefined
+  judge: ({ text }) => hasWording(family, text) ? reason : undefined
 })
 
-const given = (condition: (evidence: Evidence.Evidence) => boolean, rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
+const guardRules = (condition: (evidence: Evidence.Evidence) => boolean, rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
   rules.map(({ judge, name }) => ({
     name,
     judge: (evidence, facts) => condition(evidence) ? judge(evidence, facts) : undefined
   }))
 
-const onStatus = (...statuses: ReadonlyArray<number>) => ({ status }: Evidence.Evidence): boolean =>
+const hasStatus = (...statuses: ReadonlyArray<number>) => ({ status }: Evidence.Evidence): boolean =>
   status !== undefined && statuses.includes(status)
 
 /** Excludes 5xx from refusals: a server in trouble says anything. */
 const isRefusal = ({ status }: Evidence.Evidence): boolean => status === undefined || status < 500
 
-const outputCap = (name: string): Rule => ({
+const matchOutputCap = (name: string): Rule => ({
   name,
   judge: ({ text }) => parseOutputCap(text) === undefined ? undefined : "output_cap"
 })
 
-const share = ({ tokens, window }: CallSituation): number =>
+const computeWindowShare = ({ tokens, window }: CallSituation): number =>
   tokens === undefined || window === undefined || window <= 0 ? 0 : tokens / window
 
 const isBeyond = (facts: CallSituation, limits: { readonly share: number; readonly tokens: number; readonly messages: number }) =>
-  share(facts) > limits.share || (facts.tokens ?? 0) > limits.tokens || (facts.messages ?? 0) > limits.messages
+  computeWindowShare(facts) > limits.share || (facts.tokens ?? 0) > limits.tokens || (facts.messages ?? 0) > limits.messages
 
 /** A message that says nothing. */
 const isGeneric = ({ message }: Evidence.Evidence): boolean => message.trim().length < 30
@@ -128,11 +128,11 @@ const own: ReadonlyArray<Rule> = [
   {
     name: "the provider refuses the content",
     judge: (evidence) =>
-      evidence.tag === "ContentPolicyError" || (isRefusal(evidence) && speaksOf(Patterns.contentPolicy, evidence.text))
+      evidence.tag === "ContentPolicyError" || (isRefusal(evidence) && hasWording(Patterns.contentPolicy, evidence.text))
         ? "content_policy_blocked"
         : undefined
   },
-  ...given(onStatus(400), [
+  ...guardRules(hasStatus(400), [
     {
       name: "400, thinking blocks and their signatures",
       judge: ({ text }) =>
@@ -154,7 +154,7 @@ const own: ReadonlyArray<Rule> = [
           ? "oauth_long_context_beta_forbidden"
           : undefined
     },
-    wording("400, the grammar parser of the server", Patterns.grammar, "llama_cpp_grammar_pattern")
+    matchWording("400, the grammar parser of the server", Patterns.grammar, "llama_cpp_grammar_pattern")
   ]),
   {
     name: "429, long context needs extra usage",
@@ -168,54 +168,54 @@ const ambiguousAt429 = "exceeded your current quota"
 
 const byStatus: ReadonlyArray<Rule> = [
   { name: "401", judge: ({ status }) => status === 401 ? "auth" : undefined },
-  ...given(onStatus(402), [{
+  ...guardRules(hasStatus(402), [{
     name: "402, and whether time will mend it",
     judge: ({ text }) =>
-      speaksOf(Patterns.usageLimit, text) && speaksOf(Patterns.passing, text) ? "rate_limit" : "billing"
+      hasWording(Patterns.usageLimit, text) && hasWording(Patterns.passing, text) ? "rate_limit" : "billing"
   }]),
-  ...given(onStatus(403), [
-    wording("403, a key that has spent its limit", Patterns.spendingLimit, "billing"),
-    wording("403, money", Patterns.billing, "billing"),
+  ...guardRules(hasStatus(403), [
+    matchWording("403, a key that has spent its limit", Patterns.spendingLimit, "billing"),
+    matchWording("403, money", Patterns.billing, "billing"),
     { name: "403", judge: () => "auth" }
   ]),
-  ...given(onStatus(404), [
-    wording("404, the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
-    wording("404, no route of the aggregator reads images", Patterns.imageUnsupported, "image_unsupported"),
-    wording("404, the model", Patterns.noModel, "model_not_found"),
-    wording("404, money", Patterns.billing, "billing"),
+  ...guardRules(hasStatus(404), [
+    matchWording("404, the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
+    matchWording("404, no route of the aggregator reads images", Patterns.imageUnsupported, "image_unsupported"),
+    matchWording("404, the model", Patterns.noModel, "model_not_found"),
+    matchWording("404, money", Patterns.billing, "billing"),
     { name: "404", judge: () => "unknown" }
   ]),
-  ...given(onStatus(413), [
-    wording("413, an image", Patterns.imageTooLarge, "image_too_large"),
+  ...guardRules(hasStatus(413), [
+    matchWording("413, an image", Patterns.imageTooLarge, "image_too_large"),
     { name: "413", judge: () => "payload_too_large" }
   ]),
-  ...given(onStatus(429), [
+  ...guardRules(hasStatus(429), [
     { name: "429, a code for a spent quota", judge: ({ code }) => quotaCodes.test(code) ? "billing" : undefined },
     {
       name: "429, money",
       judge: ({ text }) =>
-        speaksOf(Patterns.billing.filter((wording) => wording !== ambiguousAt429), text) ? "billing" : undefined
+        hasWording(Patterns.billing.filter((wording) => wording !== ambiguousAt429), text) ? "billing" : undefined
     },
-    wording("429, an overload of everybody", Patterns.overload, "overloaded"),
+    matchWording("429, an overload of everybody", Patterns.overload, "overloaded"),
     { name: "429", judge: () => "rate_limit" }
   ]),
-  ...given(onStatus(400, 422), [
-    wording("400, an image that is too large", Patterns.imageTooLarge, "image_too_large"),
-    wording("400, images at all", Patterns.imageUnsupported, "image_unsupported"),
-    wording("400, streaming", Patterns.streamUnsupported, "stream_unsupported"),
+  ...guardRules(hasStatus(400, 422), [
+    matchWording("400, an image that is too large", Patterns.imageTooLarge, "image_too_large"),
+    matchWording("400, images at all", Patterns.imageUnsupported, "image_unsupported"),
+    matchWording("400, streaming", Patterns.streamUnsupported, "stream_unsupported"),
     {
       name: "400, a parameter that the call can do without",
       judge: ({ parameters, text }) =>
-        parameters.length > 0 && speaksOf(Patterns.unknownParameter, text) ? "unsupported_parameter" : undefined
+        parameters.length > 0 && hasWording(Patterns.unknownParameter, text) ? "unsupported_parameter" : undefined
     },
-    wording("400, a parameter that is not known", Patterns.unknownParameter, "format_error"),
-    outputCap("400, the length of the answer"),
-    wording("400, the window", Patterns.contextOverflow, "context_overflow"),
-    wording("400, the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
-    wording("400, the model", Patterns.noModel, "model_not_found"),
-    wording("400, too many requests", Patterns.rateLimit, "rate_limit"),
-    wording("400, money", Patterns.billing, "billing"),
-    wording("400, a key", ["api key not valid", "invalid api key", "incorrect api key", "api_key_invalid"], "auth"),
+    matchWording("400, a parameter that is not known", Patterns.unknownParameter, "format_error"),
+    matchOutputCap("400, the length of the answer"),
+    matchWording("400, the window", Patterns.contextOverflow, "context_overflow"),
+    matchWording("400, the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
+    matchWording("400, the model", Patterns.noModel, "model_not_found"),
+    matchWording("400, too many requests", Patterns.rateLimit, "rate_limit"),
+    matchWording("400, money", Patterns.billing, "billing"),
+    matchWording("400, a key", ["api key not valid", "invalid api key", "incorrect api key", "api_key_invalid"], "auth"),
     {
       name: "400 that says nothing, in a large conversation",
       judge: (evidence, facts) =>
@@ -235,8 +235,8 @@ const byStatus: ReadonlyArray<Rule> = [
   { name: "503 or 529", judge: ({ status }) => status === 503 || status === 529 ? "overloaded" : undefined },
   { name: "5xx", judge: ({ status }) => status !== undefined && status >= 500 ? "server_error" : undefined },
   { name: "408", judge: ({ status }) => status === 408 ? "timeout" : undefined },
-  ...given(({ status }) => status !== undefined && status >= 300 && status < 500, [
-    wording("4xx, an overload", Patterns.overload, "overloaded"),
+  ...guardRules(({ status }) => status !== undefined && status >= 300 && status < 500, [
+    matchWording("4xx, an overload", Patterns.overload, "overloaded"),
     {
       name: "4xx that is the server's fault",
       judge: ({ status, tag }) =>
@@ -246,26 +246,26 @@ const byStatus: ReadonlyArray<Rule> = [
   ])
 ]
 
-const code = (name: string, pattern: RegExp, reason: Reason): Rule => ({
+const matchCode = (name: string, pattern: RegExp, reason: Reason): Rule => ({
   name: `code: ${name}`,
   judge: ({ code }) => pattern.test(code) ? reason : undefined
 })
 
 const byCode: ReadonlyArray<Rule> = [
-  code("too many requests", /resource_exhausted|throttl|rate_limit|too_many_requests|servicequotaexceeded/, "rate_limit"),
-  code("a spent quota", quotaCodes, "billing"),
-  code("the model", /model_not_found|model_not_available|invalid_model/, "model_not_found"),
-  code("the window", /context_length_exceeded|max_tokens_exceeded|exceed_context_size/, "context_overflow"),
-  code("an overload", /overloaded|serviceunavailable|service_unavailable/, "overloaded"),
-  code("the key", /authentication_error|permission_error|invalid_api_key/, "auth")
+  matchCode("too many requests", /resource_exhausted|throttl|rate_limit|too_many_requests|servicequotaexceeded/, "rate_limit"),
+  matchCode("a spent quota", quotaCodes, "billing"),
+  matchCode("the model", /model_not_found|model_not_available|invalid_model/, "model_not_found"),
+  matchCode("the window", /context_length_exceeded|max_tokens_exceeded|exceed_context_size/, "context_overflow"),
+  matchCode("an overload", /overloaded|serviceunavailable|service_unavailable/, "overloaded"),
+  matchCode("the key", /authentication_error|permission_error|invalid_api_key/, "auth")
 ]
 
-const transport: ReadonlyArray<Rule> = given((evidence) => evidence.transport, [
-  wording("connection: TLS", Patterns.tls, "timeout"),
+const transport: ReadonlyArray<Rule> = guardRules((evidence) => evidence.transport, [
+  matchWording("connection: TLS", Patterns.tls, "timeout"),
   {
     name: "connection: lost under a conversation that nearly fills the window",
     judge: ({ text }, facts) =>
-      speaksOf(Patterns.disconnect, text) && isBeyond(facts, { share: 0.6, tokens: 120_000, messages: 200 })
+      hasWording(Patterns.disconnect, text) && isBeyond(facts, { share: 0.6, tokens: 120_000, messages: 200 })
         ? "context_overflow"
         : undefined
   },
@@ -274,26 +274,26 @@ const transport: ReadonlyArray<Rule> = given((evidence) => evidence.transport, [
 ])
 
 const byWording: ReadonlyArray<Rule> = [
-  wording("wording: a body that is too large", Patterns.tooLargeBody, "payload_too_large"),
-  wording("wording: an image that is too large", Patterns.imageTooLarge, "image_too_large"),
-  wording("wording: images at all", Patterns.imageUnsupported, "image_unsupported"),
-  wording("wording: streaming", Patterns.streamUnsupported, "stream_unsupported"),
+  matchWording("wording: a body that is too large", Patterns.tooLargeBody, "payload_too_large"),
+  matchWording("wording: an image that is too large", Patterns.imageTooLarge, "image_too_large"),
+  matchWording("wording: images at all", Patterns.imageUnsupported, "image_unsupported"),
+  matchWording("wording: streaming", Patterns.streamUnsupported, "stream_unsupported"),
   {
     name: "wording: a limit of usage, and whether time will mend it",
     judge: ({ text }) =>
-      speaksOf(Patterns.usageLimit, text) ? speaksOf(Patterns.passing, text) ? "rate_limit" : "billing" : undefined
+      hasWording(Patterns.usageLimit, text) ? hasWording(Patterns.passing, text) ? "rate_limit" : "billing" : undefined
   },
-  wording("wording: an overload", Patterns.overload, "overloaded"),
-  wording("wording: money", Patterns.billing, "billing"),
-  wording("wording: too many requests", Patterns.rateLimit, "rate_limit"),
-  outputCap("wording: the length of the answer"),
-  wording("wording: the window", Patterns.contextOverflow, "context_overflow"),
-  wording("wording: a key", Patterns.authentication, "auth"),
-  wording("wording: the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
-  wording("wording: the model", Patterns.noModel, "model_not_found"),
-  wording("wording: TLS", Patterns.tls, "timeout"),
-  wording("wording: a lost connection", Patterns.disconnect, "timeout"),
-  wording("wording: time ran out", Patterns.timeout, "timeout")
+  matchWording("wording: an overload", Patterns.overload, "overloaded"),
+  matchWording("wording: money", Patterns.billing, "billing"),
+  matchWording("wording: too many requests", Patterns.rateLimit, "rate_limit"),
+  matchOutputCap("wording: the length of the answer"),
+  matchWording("wording: the window", Patterns.contextOverflow, "context_overflow"),
+  matchWording("wording: a key", Patterns.authentication, "auth"),
+  matchWording("wording: the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
+  matchWording("wording: the model", Patterns.noModel, "model_not_found"),
+  matchWording("wording: TLS", Patterns.tls, "timeout"),
+  matchWording("wording: a lost connection", Patterns.disconnect, "timeout"),
+  matchWording("wording: time ran out", Patterns.timeout, "timeout")
 ]
 
 const byTag: ReadonlyArray<Rule> = [
@@ -343,7 +343,7 @@ const maxMessage = 500
 
 /** Decides on a failure. `facts` says how large the call was; absent facts count as small. */
 export const classify = (error: AiError.AiError, facts: CallSituation = {}): Decision => {
-  const evidence = Evidence.of(error)
+  const evidence = Evidence.collectEvidence(error)
   let reason: Reason = otherwise.reason
   let rule = otherwise.name
   for (const { judge, name } of rules) {
@@ -356,7 +356,7 @@ export const classify = (error: AiError.AiError, facts: CallSituation = {}): Dec
   const outputCap = reason === "output_cap" ? parseOutputCap(evidence.text) : undefined
   const { parameters, retryAfter, unreachable } = evidence
   const wrongAddress = Recovery.mayBeAddress.has(reason) ? evidence.wrongAddress : undefined
-  const recoveries = Recovery.of(reason, { retryAfter, outputCap, unreachable, parameters, wrongAddress: wrongAddress !== undefined })
+  const recoveries = Recovery.listRecoveries(reason, { retryAfter, outputCap, unreachable, parameters, wrongAddress: wrongAddress !== undefined })
   return {
     reason,
     recoveries,
@@ -369,10 +369,10 @@ export const classify = (error: AiError.AiError, facts: CallSituation = {}): Dec
 }
 
 /** A decision as one line for people: what it was taken for, by which rule, and what is done about it. */
-export const explain = (error: AiError.AiError, facts: CallSituation = {}): string => {
+export const explainDecision = (error: AiError.AiError, facts: CallSituation = {}): string => {
   const { message, reason, recoveries, rule, status } = classify(error, facts)
   const said = message === "" ? error.reason._tag : `"${message}"`
   const from = status === undefined ? said : `HTTP ${status}, ${said}`
-  const plan = recoveries.length === 0 ? "give up" : `${recoveries.map(Recovery.describe).join(", else ")}, else give up`
+  const plan = recoveries.length === 0 ? "give up" : `${recoveries.map(Recovery.describeRecovery).join(", else ")}, else give up`
   return `${reason}: ${from}. Rule: ${rule}. Then: ${plan}.`
 }

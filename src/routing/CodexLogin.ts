@@ -67,7 +67,7 @@ const service = "https://auth.openai.com"
  * The endpoints at an address; OpenAI's own when absent, as its command line program is known to use them, never tried
  * against the real service.
  */
-export const endpointsAt = (address = service): Endpoints => {
+export const makeEndpoints = (address = service): Endpoints => {
   const issuer = address.replace(/\/+$/, "")
   return {
     issuer: issuer === service ? undefined : issuer,
@@ -81,7 +81,7 @@ export const endpointsAt = (address = service): Endpoints => {
 }
 
 /** Addresses at OpenAI. */
-export const openAi: Endpoints = endpointsAt()
+export const openAi: Endpoints = makeEndpoints()
 
 /** Reply of the service; the body is undefined where there is none. */
 export interface Reply {
@@ -96,8 +96,8 @@ export interface Http {
 }
 
 /** {@link Http} over an HTTP client. */
-export const http = (client: HttpClient.HttpClient): Http => {
-  const send = (url: string, body: HttpBody.HttpBody): Effect.Effect<Reply, LoginError> =>
+export const fromHttpClient = (client: HttpClient.HttpClient): Http => {
+  const sendRequest = (url: string, body: HttpBody.HttpBody): Effect.Effect<Reply, LoginError> =>
     client.post(url, { body, headers: { accept: "application/json" } }).pipe(
       Effect.flatMap((response) => Effect.map(response.text, (text) => ({
         status: response.status,
@@ -109,8 +109,8 @@ export const http = (client: HttpClient.HttpClient): Http => {
       )
     )
   return {
-    json: (url, body) => send(url, HttpBody.jsonUnsafe(body)),
-    form: (url, body) => send(url, HttpBody.text(new URLSearchParams(body).toString(), "application/x-www-form-urlencoded"))
+    json: (url, body) => sendRequest(url, HttpBody.jsonUnsafe(body)),
+    form: (url, body) => sendRequest(url, HttpBody.text(new URLSearchParams(body).toString(), "application/x-www-form-urlencoded"))
   }
 }
 
@@ -144,15 +144,15 @@ const Code = Schema.Struct({
   user_code: Schema.String,
   interval: Schema.optionalKey(Schema.Union([Schema.Finite, Schema.String]))
 })
-const Typed = Schema.Struct({ authorization_code: Schema.String, code_verifier: Schema.String })
-const Granted = Schema.Struct({
+const TypedCode = Schema.Struct({ authorization_code: Schema.String, code_verifier: Schema.String })
+const GrantedTokens = Schema.Struct({
   access_token: Schema.String,
   refresh_token: Schema.optionalKey(Schema.String),
   expires_in: Schema.optionalKey(Schema.Finite)
 })
 
 /** Reads the end of a token from itself, in milliseconds since 1970. */
-const endOf = (token: string): number | undefined => {
+const readTokenExpiry = (token: string): number | undefined => {
   const payload = token.split(".")[1]
   const text = payload === undefined ? "" : Result.getOrElse(Base64Url.decodeString(payload), () => "")
   const claims = Option.getOrUndefined(Json.parse(text))
@@ -160,7 +160,7 @@ const endOf = (token: string): number | undefined => {
   return typeof end === "number" ? end * 1_000 : undefined
 }
 
-const read = <A>(schema: Schema.Decoder<A>, { body, status }: Reply, what: string): Effect.Effect<A, LoginError> =>
+const decodeReply = <A>(schema: Schema.Decoder<A>, { body, status }: Reply, what: string): Effect.Effect<A, LoginError> =>
   status === 200
     ? Effect.mapError(
       Schema.decodeUnknownEffect(schema)(body),
@@ -172,12 +172,12 @@ const read = <A>(schema: Schema.Decoder<A>, { body, status }: Reply, what: strin
 export const make = (
   store: TokenStore.Service,
   { form, json }: Http,
-  endpoints: Endpoints = endpointsAt()
+  endpoints: Endpoints = makeEndpoints()
 ): Service => {
   const renewing = Semaphore.makeUnsafe(1)
 
-  const keep = Effect.fnUntraced(function*(reply: Reply, what: string, previous: TokenStore.Tokens | undefined) {
-    const { access_token, expires_in, refresh_token } = yield* read(Granted, reply, what)
+  const storeTokens = Effect.fnUntraced(function*(reply: Reply, what: string, previous: TokenStore.Tokens | undefined) {
+    const { access_token, expires_in, refresh_token } = yield* decodeReply(GrantedTokens, reply, what)
     const refresh = refresh_token === undefined ? previous?.refresh : Redacted.make(refresh_token)
     if (refresh === undefined) return yield* new LoginError({ message: `${what} gave no refresh token: ${again}` })
     const now = yield* Clock.currentTimeMillis
@@ -186,40 +186,40 @@ export const make = (
     const tokens = {
       access: Redacted.make(access_token),
       refresh,
-      expiresAt: endOf(access_token) ?? now + life,
+      expiresAt: readTokenExpiry(access_token) ?? now + life,
       ...(issuer === undefined ? {} : { issuer })
     }
     yield* store.set(provider, tokens)
     return tokens.access
   })
 
-  const renew = Effect.fnUntraced(function*(tokens: TokenStore.Tokens) {
+  const renewTokens = Effect.fnUntraced(function*(tokens: TokenStore.Tokens) {
     // A refresh token goes to the service that issued it, whichever the settings name now.
-    const { clientId, token } = tokens.issuer === endpoints.issuer ? endpoints : endpointsAt(tokens.issuer)
+    const { clientId, token } = tokens.issuer === endpoints.issuer ? endpoints : makeEndpoints(tokens.issuer)
     const reply = yield* form(token, {
       grant_type: "refresh_token",
       client_id: clientId,
       refresh_token: Redacted.value(tokens.refresh)
     })
-    return yield* keep(reply, "the renewal of the ChatGPT login", tokens)
+    return yield* storeTokens(reply, "the renewal of the ChatGPT login", tokens)
   })
 
   /** The same; a refusal is none where another process has used the refresh token in the meantime. */
-  const renewed = (tokens: TokenStore.Tokens) =>
-    Effect.catchTag(renew(tokens), "LoginError", (refusal) =>
+  const renewOrReadLatest = (tokens: TokenStore.Tokens) =>
+    Effect.catchTag(renewTokens(tokens), "LoginError", (refusal) =>
       Effect.flatMap(store.get(provider), (latest) =>
         latest === undefined || Redacted.value(latest.refresh) === Redacted.value(tokens.refresh)
           ? Effect.fail(refusal)
           : Effect.succeed(latest.access)))
 
   /** The stored token if it is still good, else a new one. `spent` is one that is known to be no good. */
-  const current = (spent: string | undefined) =>
+  const getCurrentToken = (spent: string | undefined) =>
     renewing.withPermit(Effect.gen(function*() {
       const tokens = yield* store.get(provider)
       if (tokens === undefined) return undefined
       const now = yield* Clock.currentTimeMillis
       const isGood = tokens.expiresAt - early > now && Redacted.value(tokens.access) !== spent
-      return isGood ? tokens.access : yield* Effect.uninterruptible(renewed(tokens))
+      return isGood ? tokens.access : yield* Effect.uninterruptible(renewOrReadLatest(tokens))
     }))
 
   const waitForUser = Effect.fnUntraced(function*({ device_auth_id, interval, user_code }: typeof Code.Type) {
@@ -228,13 +228,13 @@ export const make = (
       yield* Effect.sleep(`${pace} seconds`)
       const reply = yield* json(endpoints.poll, { device_auth_id, user_code })
       // Both mean that the user has not typed it yet.
-      if (reply.status !== 403 && reply.status !== 404) return yield* read(Typed, reply, "the code")
+      if (reply.status !== 403 && reply.status !== 404) return yield* decodeReply(TypedCode, reply, "the code")
     }
   })
 
   return {
     login: Effect.fn("CodexLogin.login")(function*(show) {
-      const code = yield* read(Code, yield* json(endpoints.code, { client_id: endpoints.clientId }), "the request for a code")
+      const code = yield* decodeReply(Code, yield* json(endpoints.code, { client_id: endpoints.clientId }), "the request for a code")
       yield* show({ page: endpoints.page, code: code.user_code })
       const { authorization_code, code_verifier } = yield* Effect.timeoutOrElse(waitForUser(code), {
         duration: deadline,
@@ -247,12 +247,12 @@ export const make = (
         code_verifier,
         redirect_uri: endpoints.redirect
       })
-      yield* keep(reply, "the login", undefined)
+      yield* storeTokens(reply, "the login", undefined)
     }),
     logout: store.remove(provider),
-    token: current(undefined),
+    token: getCurrentToken(undefined),
     refresh: Effect.flatMap(store.get(provider), (tokens) =>
-      current(tokens === undefined ? undefined : Redacted.value(tokens.access))).pipe(
+      getCurrentToken(tokens === undefined ? undefined : Redacted.value(tokens.access))).pipe(
         Effect.flatMap((token) =>
           token === undefined ? Effect.fail(new LoginError({ message: `not logged in to ChatGPT: ${again}` })) : Effect.succeed(token)
         ),

@@ -33,13 +33,13 @@ import type { ChainEntry } from "./RoutedModelRouter.ts"
 import * as Routes from "./Routes.ts"
 
 /** Sources of the routes. */
-export interface Configured {
+export interface RouteSources {
   readonly settings: Values
   readonly environment: Environment["Service"]
   /** Credentials that logins gave in place of keys. */
   readonly logins?: ReadonlyMap<string, Credential> | undefined
   /** Providers that plugins bring. */
-  readonly brought?: ReadonlyArray<Directory.Named> | undefined
+  readonly brought?: ReadonlyArray<Directory.ProviderNames> | undefined
 }
 
 /** The routes, and what of the settings makes none: a line each. */
@@ -52,54 +52,54 @@ export interface Chain {
 export type SectionSettings = Omit<Routes.ModelSettings, "customProviders" | "otherProviders" | "logins">
 
 /** Variables of a process and of its `.env`, told apart where it matters. */
-export const lookupOf = (environment: Environment["Service"]): RouteKeys.Lookup => (name, source) => {
+export const makeLookup = (environment: Environment["Service"]): RouteKeys.Lookup => (name, source) => {
   const value = source === undefined ? environment.get(name) : (source === "environment" ? environment.process : environment.file)[name]
   return value === undefined || value === "" ? undefined : Redacted.make(value)
 }
 
 /** Names the sources of a section's address and key. */
-export const placeOf = (sources: Values["sources"], section: ReadonlyArray<string | number>): Pick<SectionSettings, "addressFrom" | "apiKeyAt"> => {
+export const describeSources = (sources: Values["sources"], section: ReadonlyArray<string | number>): Pick<SectionSettings, "addressFrom" | "apiKeyAt"> => {
   const address = [...section, "base_url"]
-  const level = SettingSources.levelOf(sources, address)
-  const namesProvider = level === SettingSources.levelOf(sources, [...section, "provider"])
+  const level = SettingSources.findLevel(sources, address)
+  const namesProvider = level === SettingSources.findLevel(sources, [...section, "provider"])
   return {
-    addressFrom: { level, label: SettingSources.labelOf(sources, address), namesProvider },
-    apiKeyAt: SettingSources.labelOf(sources, [...section, "api_key"])
+    addressFrom: { level, label: SettingSources.describeSource(sources, address), namesProvider },
+    apiKeyAt: SettingSources.describeSource(sources, [...section, "api_key"])
   }
 }
 
 /** The main model's route, as the settings say it. */
-export const mainStatement = ({ model, sources }: Pick<Values, "model" | "sources">): SectionSettings => {
+export const makeMainStatement = ({ model, sources }: Pick<Values, "model" | "sources">): SectionSettings => {
   const { apiKey, apiMode, baseUrl, default: name, provider } = model
-  return { provider, model: name, baseUrl, apiKey, apiMode, ...placeOf(sources, ["model"]) }
+  return { provider, model: name, baseUrl, apiKey, apiMode, ...describeSources(sources, ["model"]) }
 }
 
-const canonical = KnownProviders.canonical
+const canonical = KnownProviders.canonicalize
 
 /** Finds the entry of a provider, by any of its names. */
-const ofProvider = <A>(record: Readonly<Record<string, A>>, provider: string): A | undefined =>
+const findByProvider = <A>(record: Readonly<Record<string, A>>, provider: string): A | undefined =>
   Object.entries(record).find(([name]) => canonical(name) === canonical(provider))?.[1]
 
 const isKey = (key: Redacted.Redacted<string> | undefined): boolean => key !== undefined && Redacted.value(key).trim() !== ""
 
-const pooledKeys = (
+const findPooledKeys = (
   settings: Values,
   provider: string | undefined
 ): ReadonlyArray<Redacted.Redacted<string>> | undefined =>
-  provider === undefined ? undefined : ofProvider(settings.credentials, provider)?.apiKeys.filter(isKey)
+  provider === undefined ? undefined : findByProvider(settings.credentials, provider)?.apiKeys.filter(isKey)
 
 /** The keys of a provider's pool that may go to a route: to the provider's own address, or to one that stands beside them. */
-const poolFor = (settings: Values, { addressFrom, baseUrl, provider = "auto" }: SectionSettings) => {
+const findPoolFor = (settings: Values, { addressFrom, baseUrl, provider = "auto" }: SectionSettings) => {
   const isOpen = canonical(provider) === "custom"
-  const isBeside = isOpen && addressFrom?.level === SettingSources.levelOf(settings.sources, [provider, "api_keys"])
-  return baseUrl === undefined ? isOpen ? undefined : pooledKeys(settings, provider) : isBeside ? pooledKeys(settings, provider) : undefined
+  const isBeside = isOpen && addressFrom?.level === SettingSources.findLevel(settings.sources, [provider, "api_keys"])
+  return baseUrl === undefined ? isOpen ? undefined : findPooledKeys(settings, provider) : isBeside ? findPooledKeys(settings, provider) : undefined
 }
 
 /** Returns whether a route lacks nothing but a key. */
 const wantsKey = ({ path }: ConfigError): boolean =>
   /(^|\.)api_key$|^[A-Z][A-Z0-9_]*$/.test(path) && !path.endsWith("BASE_URL")
 
-const emptyPool = (provider: string) => (error: ConfigError): ConfigError =>
+const explainEmptyPool = (provider: string) => (error: ConfigError): ConfigError =>
   wantsKey(error)
     ? new ConfigError({
       path: `${provider}.api_keys`,
@@ -107,14 +107,14 @@ const emptyPool = (provider: string) => (error: ConfigError): ConfigError =>
     })
     : error
 
-const millis = (seconds: number | undefined): number | undefined => seconds === undefined ? undefined : seconds * 1000
+const toMillis = (seconds: number | undefined): number | undefined => seconds === undefined ? undefined : seconds * 1000
 
 /** Of the model, of its provider, of all. What a provider is given for a request holds between bytes too. */
-const withDeadlines = (route: Route, { network, providers }: Values): Route => {
-  const own = ofProvider(providers, route.provider)
+const addDeadlines = (route: Route, { network, providers }: Values): Route => {
+  const own = findByProvider(providers, route.provider)
   const seconds = own?.models[route.model]?.timeoutSeconds ?? own?.requestTimeoutSeconds
-  const request = millis(seconds ?? network.requestTimeoutSeconds)
-  const read = millis(seconds ?? network.streamReadTimeoutSeconds)
+  const request = toMillis(seconds ?? network.requestTimeoutSeconds)
+  const read = toMillis(seconds ?? network.streamReadTimeoutSeconds)
   return {
     ...route,
     ...(request === undefined ? {} : { requestTimeoutMillis: request }),
@@ -122,18 +122,18 @@ const withDeadlines = (route: Route, { network, providers }: Values): Route => {
   }
 }
 
-const limitsOf = ({ model, provider }: Route, { network, providers }: Values): ChainEntry["limits"] => {
-  const own = ofProvider(providers, provider)
+const readLimits = ({ model, provider }: Route, { network, providers }: Values): ChainEntry["limits"] => {
+  const own = findByProvider(providers, provider)
   const stale = own?.models[model]?.staleTimeoutSeconds ?? own?.staleTimeoutSeconds
   return {
-    stream: millis(stale ?? network.streamStaleTimeoutSeconds),
-    call: millis(stale ?? network.callStaleTimeoutSeconds)
+    stream: toMillis(stale ?? network.streamStaleTimeoutSeconds),
+    call: toMillis(stale ?? network.callStaleTimeoutSeconds)
   }
 }
 
 /** Makes the route of a plugin's provider: everything but the name of the model may be absent. */
-const broughtRoute = ({ brought = [] }: Configured, { apiKey, apiMode, baseUrl, model, provider }: SectionSettings): Route | undefined => {
-  const source = provider === undefined ? undefined : Directory.named(brought, provider)
+const makePluginRoute = ({ brought = [] }: RouteSources, { apiKey, apiMode, baseUrl, model, provider }: SectionSettings): Route | undefined => {
+  const source = provider === undefined ? undefined : Directory.findNamed(brought, provider)
   return source === undefined ? undefined : {
     provider: source.name,
     model: model ?? source.name,
@@ -144,26 +144,26 @@ const broughtRoute = ({ brought = [] }: Configured, { apiKey, apiMode, baseUrl, 
 }
 
 /** The login that may answer at a route: where it was issued. */
-const loginOf = ({ logins }: Configured, { baseUrl, provider }: Route): ReadonlyArray<Credential> => {
+const findLogins = ({ logins }: RouteSources, { baseUrl, provider }: Route): ReadonlyArray<Credential> => {
   const login = logins?.get(provider)
-  const entry = Directory.find(provider)
+  const entry = Directory.findProvider(provider)
   return login !== undefined && entry !== undefined && RouteKeys.mayLogIn(entry, baseUrl, login) ? [login] : []
 }
 
-const isKeyOf = (route: Route) => ({ key }: Credential): boolean =>
+const isRouteKey = (route: Route) => ({ key }: Credential): boolean =>
   route.apiKey !== undefined && Redacted.value(key) === Redacted.value(route.apiKey)
 
-const unguardedEntry = (configured: Configured, said: SectionSettings): Result.Result<ChainEntry, ConfigError> => {
+const makeUnguardedEntry = (configured: RouteSources, said: SectionSettings): Result.Result<ChainEntry, ConfigError> => {
   const { settings } = configured
-  const plugged = broughtRoute(configured, said)
+  const plugged = makePluginRoute(configured, said)
   if (plugged !== undefined) {
     const source = {
       address: plugged.baseUrl === undefined ? "the plugin's own" : said.addressFrom?.label ?? "model.base_url",
       key: plugged.apiKey === undefined ? "none" : said.apiKeyAt ?? "model.api_key"
     }
-    return Result.succeed({ route: withDeadlines(plugged, settings), limits: limitsOf(plugged, settings), source })
+    return Result.succeed({ route: addDeadlines(plugged, settings), limits: readLimits(plugged, settings), source })
   }
-  const given = poolFor(settings, said)
+  const given = findPoolFor(settings, said)
   const pool = given ?? []
   const [first] = pool
   const model = {
@@ -173,60 +173,60 @@ const unguardedEntry = (configured: Configured, said: SectionSettings): Result.R
     otherProviders: configured.brought?.flatMap(({ aliases = [], name }) => [name, ...aliases]),
     logins: configured.logins
   }
-  const resolved = Routes.trace(model, lookupOf(configured.environment))
-  const checked = given?.length === 0 ? Result.mapError(resolved, emptyPool(said.provider ?? "")) : resolved
+  const resolved = Routes.traceRoute(model, makeLookup(configured.environment))
+  const checked = given?.length === 0 ? Result.mapError(resolved, explainEmptyPool(said.provider ?? "")) : resolved
   return Result.map(checked, ({ route: found, ...source }): ChainEntry => {
-    const route = withDeadlines(found, settings)
-    const logins = loginOf(configured, route)
+    const route = addDeadlines(found, settings)
+    const logins = findLogins(configured, route)
     const listed = pool.map((key): Credential => ({ key }))
     const others = [...listed, ...logins]
-    const own = others.length === 0 || route.apiKey === undefined || others.some(isKeyOf(route)) ? [] : [{ key: route.apiKey }]
+    const own = others.length === 0 || route.apiKey === undefined || others.some(isRouteKey(route)) ? [] : [{ key: route.apiKey }]
     return {
       route,
       credentials: [...own, ...others],
-      strategy: ofProvider(settings.credentialPoolStrategies, route.provider),
-      limits: limitsOf(route, settings),
+      strategy: findByProvider(settings.credentialPoolStrategies, route.provider),
+      limits: readLimits(route, settings),
       source
     }
   })
 }
 
-const entryOf = (configured: Configured, said: SectionSettings): Result.Result<ChainEntry, ConfigError> =>
-  Result.flatMap(unguardedEntry(configured, said), (entry) =>
-    Result.map(DerivedSettings.guarded(entry.route, configured.settings), (route) => ({ ...entry, route })))
+const makeEntry = (configured: RouteSources, said: SectionSettings): Result.Result<ChainEntry, ConfigError> =>
+  Result.flatMap(makeUnguardedEntry(configured, said), (entry) =>
+    Result.map(DerivedSettings.addGuardrail(entry.route, configured.settings), (route) => ({ ...entry, route })))
 
-const primaryEntry = (configured: Configured): Result.Result<ChainEntry, ConfigError> =>
-  entryOf(configured, mainStatement(configured.settings))
+const makePrimaryEntry = (configured: RouteSources): Result.Result<ChainEntry, ConfigError> =>
+  makeEntry(configured, makeMainStatement(configured.settings))
 
-const sayings = (settings: Values): ReadonlyArray<Pick<SectionSettings, "baseUrl" | "provider">> => [
+const listStatements = (settings: Values): ReadonlyArray<Pick<SectionSettings, "baseUrl" | "provider">> => [
   settings.model,
   settings.delegation,
-  ...DerivedSettings.fallbacks(settings)
+  ...DerivedSettings.listFallbacks(settings)
 ]
 
 /** Providers that the settings name and only a plugin can bring. */
-export const unknown = (settings: Values): ReadonlyArray<Directory.Named> => {
+export const findUnknownProviders = (settings: Values): ReadonlyArray<Directory.ProviderNames> => {
   const own = new Set(settings.customProviders.map(({ name }) => name.trim().toLowerCase()))
-  return sayings(settings).flatMap(({ provider = "auto" }) => {
+  return listStatements(settings).flatMap(({ provider = "auto" }) => {
     const name = provider.trim().toLowerCase()
     const isKnown = name === "" || name === "auto" || name.startsWith("custom:") || own.has(name)
-    return isKnown || Directory.find(name) !== undefined ? [] : [{ name }]
+    return isKnown || Directory.findProvider(name) !== undefined ? [] : [{ name }]
   })
 }
 
 /** Returns whether a login may matter: some route of the settings is, or may be, one that users log in to. */
 export const mayLogIn = (settings: Values): boolean =>
-  sayings(settings).some(({ baseUrl, provider }) => {
-    const named = provider === undefined ? undefined : Directory.find(provider)
-    return (named ?? Directory.atHost(Detection.address(baseUrl).host))?.login === true
+  listStatements(settings).some(({ baseUrl, provider }) => {
+    const named = provider === undefined ? undefined : Directory.findProvider(provider)
+    return (named ?? Directory.findByHost(Detection.parseAddress(baseUrl).host))?.login === true
   })
 
 /** The route that is asked first. */
-export const primary = (configured: Configured): Result.Result<Route, ConfigError> =>
-  Result.map(primaryEntry(configured), ({ route }) => route)
+export const resolvePrimary = (configured: RouteSources): Result.Result<Route, ConfigError> =>
+  Result.map(makePrimaryEntry(configured), ({ route }) => route)
 
 /** Variables with a key whose provider could answer, each with the flags that choose it. */
-const keysThatAreSet = (lookup: RouteKeys.Lookup): ReadonlyArray<string> => {
+const listAvailableKeys = (lookup: RouteKeys.Lookup): ReadonlyArray<string> => {
   const found = Directory.entries.flatMap(({ keyVariables, name }) => {
     const variable = keyVariables.find((one) => lookup(one) !== undefined)
     return variable === undefined || name === "custom" ? [] : [{ name, variable }]
@@ -244,11 +244,11 @@ const asksForStandIn = ({ model }: Values): boolean =>
  * Returns the error of settings that name neither a model nor the stand-in; undefined for all others. The stand-in answers no questions, so
  * its answer to one that asked for a model looks like a success and is none.
  */
-export const missingModel = (configured: Configured): ConfigError | undefined => {
-  const route = primary(configured)
+export const findMissingModel = (configured: RouteSources): ConfigError | undefined => {
+  const route = resolvePrimary(configured)
   const isMissing = Result.isSuccess(route) && route.success.provider === Routes.offline.provider
   if (!isMissing || asksForStandIn(configured.settings)) return undefined
-  const keys = keysThatAreSet(lookupOf(configured.environment))
+  const keys = listAvailableKeys(makeLookup(configured.environment))
   return new ConfigError({
     path: "model.default",
     message: "no model is configured: run `hermes model`, or set model.provider and model.default (--provider and --model)"
@@ -257,11 +257,11 @@ export const missingModel = (configured: Configured): ConfigError | undefined =>
 }
 
 /** The delegation section as a route: laid over the main model's. */
-const childStatement = ({ delegation, model, sources }: Values): SectionSettings | undefined => {
+const makeChildStatement = ({ delegation, model, sources }: Values): SectionSettings | undefined => {
   const { apiKey, apiMode, baseUrl, model: name, provider } = delegation
   if ([apiKey, apiMode, baseUrl, name, provider].every((value) => value === undefined)) return undefined
-  const { addressFrom, apiKeyAt } = placeOf(sources, ["delegation"])
-  return RouteStatement.over(mainStatement({ model, sources }), {
+  const { addressFrom, apiKeyAt } = describeSources(sources, ["delegation"])
+  return RouteStatement.merge(makeMainStatement({ model, sources }), {
     provider,
     model: name,
     baseUrl,
@@ -277,48 +277,48 @@ const childStatement = ({ delegation, model, sources }: Values): SectionSettings
  * main model's, as far as it belongs to the same provider and address; one that comes out the same is none, so that parent and
  * children share keys.
  */
-export const delegated = (configured: Configured): Result.Result<ChainEntry | undefined, ConfigError> => {
-  const statement = childStatement(configured.settings)
+export const resolveDelegated = (configured: RouteSources): Result.Result<ChainEntry | undefined, ConfigError> => {
+  const statement = makeChildStatement(configured.settings)
   if (statement === undefined) return Result.succeed(undefined)
-  return Result.mapBoth(entryOf(configured, statement), {
-    onFailure: relocated("delegation"),
+  return Result.mapBoth(makeEntry(configured, statement), {
+    onFailure: relocateError("delegation"),
     onSuccess: (entry) => {
-      const first = primaryEntry(configured)
+      const first = makePrimaryEntry(configured)
       return Result.isSuccess(first) && isSame(first.success, entry) ? undefined : entry
     }
   })
 }
 
 /** An error of the `model` section as one of another section. */
-export const relocated = (at: string) => (error: ConfigError): ConfigError => {
-  const move = (text: string): string =>
+export const relocateError = (at: string) => (error: ConfigError): ConfigError => {
+  const renameKeys = (text: string): string =>
     text.replaceAll(/\bmodel\.(provider|base_url|api_key|default)\b/g, (_, key: string) =>
       `${at}.${key === "default" ? "model" : key}`)
-  return new ConfigError({ path: move(error.path), message: move(error.message) })
+  return new ConfigError({ path: renameKeys(error.path), message: renameKeys(error.message) })
 }
 
-const fallbacks = (configured: Configured) =>
-  DerivedSettings.fallbacks(configured.settings).map((fallback, index) => {
+const resolveFallbacks = (configured: RouteSources) =>
+  DerivedSettings.listFallbacks(configured.settings).map((fallback, index) => {
     const { fallbackProviders, sources } = configured.settings
     const isOld = fallbackProviders.length === 0
     const at = isOld ? "fallback_model" : `fallback_providers[${index}]`
-    const said = { ...fallback, ...placeOf(sources, isOld ? ["fallback_model"] : ["fallback_providers", index]) }
-    return { at, fallback, entry: Result.mapError(entryOf(configured, said), relocated(at)) }
+    const said = { ...fallback, ...describeSources(sources, isOld ? ["fallback_model"] : ["fallback_providers", index]) }
+    return { at, fallback, entry: Result.mapError(makeEntry(configured, said), relocateError(at)) }
   })
 
 const isSame = (a: ChainEntry, b: ChainEntry): boolean => Routes.isSame(a.route, b.route)
 
-const nameOf = ({ route }: ChainEntry): string => `${route.provider} (${route.model})`
+const formatRouteName = ({ route }: ChainEntry): string => `${route.provider} (${route.model})`
 
 /** All of them, in order. */
-export const chain = (configured: Configured): Result.Result<Chain, ConfigError> =>
+export const resolveChain = (configured: RouteSources): Result.Result<Chain, ConfigError> =>
   Result.gen(function*() {
-    const found = primaryEntry(configured)
+    const found = makePrimaryEntry(configured)
     if (Result.isFailure(found) && !wantsKey(found.failure)) return yield* Result.fail(found.failure)
     const primary = Result.isSuccess(found) ? found.success : undefined
     const taken: Array<{ readonly at: string; readonly entry: ChainEntry }> = []
     const problems: Array<string> = []
-    for (const { at, entry, fallback } of fallbacks(configured)) {
+    for (const { at, entry, fallback } of resolveFallbacks(configured)) {
       if (Result.isFailure(entry)) {
         if (!wantsKey(entry.failure)) return yield* Result.fail(entry.failure)
         problems.push(`the fallback ${fallback.provider} (${fallback.model}) is left out: ${entry.failure.message}`)
@@ -328,7 +328,7 @@ export const chain = (configured: Configured): Result.Result<Chain, ConfigError>
       if (primary !== undefined && isSame(primary, success)) continue
       const earlier = taken.find(({ entry }) => isSame(entry, success))
       if (earlier !== undefined) {
-        const message = `${at} comes back to ${nameOf(success)}, which ${earlier.at} tries before: remove it`
+        const message = `${at} comes back to ${formatRouteName(success)}, which ${earlier.at} tries before: remove it`
         return yield* Result.fail(new ConfigError({ path: at, message }))
       }
       taken.push({ at, entry: success })
@@ -339,21 +339,21 @@ export const chain = (configured: Configured): Result.Result<Chain, ConfigError>
     // There is no primary, so this is why.
     if (first === undefined) return yield* Result.map(found, (entry): Chain => ({ entries: [entry], problems }))
     const why = Result.isFailure(found) ? found.failure.message : ""
-    return { entries: [first, ...others], problems: [`${why}; until then ${nameOf(first)} answers`, ...problems] }
+    return { entries: [first, ...others], problems: [`${why}; until then ${formatRouteName(first)} answers`, ...problems] }
   })
 
-const explained = ({ route, source }: ChainEntry, role: string): string =>
+const explainEntry = ({ route, source }: ChainEntry, role: string): string =>
   `${role}: ${route.model} of ${route.provider} by ${route.apiMode}${route.baseUrl === undefined ? "" : ` at ${route.baseUrl}`}; `
   + `address from ${source?.address ?? "its provider"}; key from ${source?.key ?? "its provider"}`
 
 /** Explains the sources of each route's address and key, and settings that are not used, a line each; never a key. */
-export const explain = (
+export const explainChain = (
   { sources }: Pick<Values, "sources">,
   [first, ...fallbacks]: Chain["entries"],
   child: ChainEntry | undefined
 ): ReadonlyArray<string> => [
-  ...first.route.provider === Routes.offline.provider ? [] : [explained(first, "model")],
-  ...fallbacks.map((entry) => explained(entry, "fallback")),
-  ...child === undefined ? [] : [explained(child, "delegation")],
+  ...first.route.provider === Routes.offline.provider ? [] : [explainEntry(first, "model")],
+  ...fallbacks.map((entry) => explainEntry(entry, "fallback")),
+  ...child === undefined ? [] : [explainEntry(child, "delegation")],
   ...sources?.unused ?? []
 ]

@@ -42,19 +42,19 @@ export interface ContextWindows {
 }
 
 /** The key of a route. */
-export const keyOf = ({ baseUrl, model }: ModelAddress): string => `${model}@${baseUrl ?? ""}`
+export const formatKey = ({ baseUrl, model }: ModelAddress): string => `${model}@${baseUrl ?? ""}`
 
 /** Nothing outlives the process. */
-export const memory = (): ContextWindows => {
+export const makeInMemory = (): ContextWindows => {
   const known = new Map<string, number>()
   return {
-    get: (route) => Effect.sync(() => known.get(keyOf(route))),
-    confirm: (route, tokens) => Effect.sync(() => void known.set(keyOf(route), tokens))
+    get: (route) => Effect.sync(() => known.get(formatKey(route))),
+    confirm: (route, tokens) => Effect.sync(() => void known.set(formatKey(route), tokens))
   }
 }
 
 /** Window learnt from a refusal. */
-export interface Learnt {
+export interface LearntWindow {
   readonly window: number
   /** Stated by the provider itself. */
   readonly stated: boolean
@@ -65,22 +65,22 @@ export interface LearntWindows {
   /** Returns the window of a route: the guess in memory, or else `window`. */
   readonly window: (route: ModelAddress, window: number) => number
   /** Remembers what a refusal taught. */
-  readonly learnt: (route: ModelAddress, learnt: Learnt) => void
+  readonly learnt: (route: ModelAddress, learnt: LearntWindow) => void
   /** A call has succeeded: a limit that its provider had stated is true. */
   readonly succeeded: (route: ModelAddress) => Effect.Effect<void>
 }
 
 /** Makes a memory of learnt windows. */
-export const learning = (windows: ContextWindows): LearntWindows => {
-  const memory = new Map<string, Learnt>()
+export const makeLearntWindows = (windows: ContextWindows): LearntWindows => {
+  const memory = new Map<string, LearntWindow>()
   return {
-    window: (route, window) => memory.size === 0 ? window : Math.min(window, memory.get(keyOf(route))?.window ?? window),
+    window: (route, window) => memory.size === 0 ? window : Math.min(window, memory.get(formatKey(route))?.window ?? window),
     learnt: (route, learnt) => {
-      memory.set(keyOf(route), learnt)
+      memory.set(formatKey(route), learnt)
     },
     succeeded: (route) =>
       memory.size === 0 ? Effect.void : Effect.suspend(() => {
-        const key = keyOf(route)
+        const key = formatKey(route)
         const learnt = memory.get(key)
         if (learnt === undefined || !learnt.stated) return Effect.void
         memory.set(key, { ...learnt, stated: false })
@@ -89,16 +89,16 @@ export const learning = (windows: ContextWindows): LearntWindows => {
   }
 }
 
-const entries = (value: unknown): Map<string, number> =>
+const decodeEntries = (value: unknown): Map<string, number> =>
   new Map(
-    Object.entries(Json.fields(value)).flatMap(([key, tokens]): ReadonlyArray<[string, number]> => {
-      const plausible = ModelLists.plausible(tokens)
+    Object.entries(Json.readFields(value)).flatMap(([key, tokens]): ReadonlyArray<[string, number]> => {
+      const plausible = ModelLists.parseWindow(tokens)
       return plausible === undefined ? [] : [[key, plausible]]
     })
   )
 
 /** The file in a home directory, read when it is first asked. */
-export const file = (home: string): Effect.Effect<ContextWindows, never, FileSystem.FileSystem | Path.Path> =>
+export const openFile = (home: string): Effect.Effect<ContextWindows, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const home_ = yield* HomeFile.make(home, fileName)
     const writing = yield* Semaphore.make(1)
@@ -106,18 +106,18 @@ export const file = (home: string): Effect.Effect<ContextWindows, never, FileSys
     const read: Effect.Effect<Map<string, number>> = home_.read.pipe(
       Effect.flatMap((text) => text === undefined || text.trim() === "" ? Effect.succeed({}) : Yaml.read(text, home_.path)),
       Effect.catch((error) => Effect.as(Effect.logWarning(`${home_.path} is not used, remove it: ${error.message}`), {})),
-      Effect.map(entries)
+      Effect.map(decodeEntries)
     )
     const known = yield* Effect.cached(read)
 
     return {
-      get: (route) => Effect.map(known, (windows) => windows.get(keyOf(route))),
+      get: (route) => Effect.map(known, (windows) => windows.get(formatKey(route))),
       confirm: (route, tokens) =>
         writing.withPermit(Effect.gen(function*() {
           const windows = yield* known
-          if (windows.get(keyOf(route)) === tokens) return
-          windows.set(keyOf(route), tokens)
-          const all = new Map([...yield* read, [keyOf(route), tokens]])
+          if (windows.get(formatKey(route)) === tokens) return
+          windows.set(formatKey(route), tokens)
+          const all = new Map([...yield* read, [formatKey(route), tokens]])
           yield* home_.write(`${yield* Yaml.render(Object.fromEntries(all))}\n`).pipe(
             Effect.catch((error) => Effect.logWarning(`${home_.path} cannot be written: ${error.message}`))
           )
@@ -129,21 +129,21 @@ type RoutePlace = Pick<Route, "provider" | "model" | "baseUrl">
 
 /** Returns whether a route is at the provider and address that the section names; a plugin's provider has names only the plugin knows. */
 const isThere = ({ baseUrl, provider }: Values["model"], route: RoutePlace): boolean => {
-  const isNamed = provider === "auto" || provider === "custom" || Directory.find(provider) !== undefined
-  const own = { provider, baseUrl: EndpointAddress.address(baseUrl).baseUrl }
+  const isNamed = provider === "auto" || provider === "custom" || Directory.findProvider(provider) !== undefined
+  const own = { provider, baseUrl: EndpointAddress.parseAddress(baseUrl).baseUrl }
   const other = { provider: isNamed ? route.provider : undefined, baseUrl: baseUrl === undefined ? undefined : route.baseUrl }
-  return !RouteStatement.superseded(own, other).includes("contextLength")
+  return !RouteStatement.listSuperseded(own, other).includes("contextLength")
 }
 
 /** Returns whether a route is the main model's: its model, under any form of its id, where the section says that it is served. */
 export const isMain = (section: Values["model"], route: RoutePlace): boolean => {
   const { default: main } = section
   const { model } = route
-  return main !== undefined && (main === model || ModelTables.bare(main) === model || ModelTables.withoutProvider(main) === model) && isThere(section, route)
+  return main !== undefined && (main === model || ModelTables.stripVendor(main) === model || ModelTables.stripProvider(main) === model) && isThere(section, route)
 }
 
 /** The window that the user names for a route: of the main model, or of a model of a named endpoint. */
-export const configured = ({ customProviders, model }: Pick<Values, "model" | "customProviders">, route: RoutePlace): number | undefined => {
+export const findConfiguredWindow = ({ customProviders, model }: Pick<Values, "model" | "customProviders">, route: RoutePlace): number | undefined => {
   const name = route.provider.startsWith("custom:") ? route.provider.slice("custom:".length) : undefined
   const endpoint = customProviders.find((endpoint) =>
     endpoint.name.trim().toLowerCase() === name || (name === undefined && endpoint.baseUrl === route.baseUrl))
@@ -155,7 +155,7 @@ export const configured = ({ customProviders, model }: Pick<Values, "model" | "c
  * Computes the window that Ollama is told to use: it takes a small default otherwise. `model.ollama_num_ctx`, else what it was found to hold,
  * never more than `model.context_length`.
  */
-export const ollamaBody = (
+export const makeOllamaBody = (
   settings: { readonly ollamaNumCtx?: number | undefined; readonly contextLength?: number | undefined },
   detected: number | undefined
 ): Route["extraBody"] => {

@@ -94,7 +94,7 @@ interface Entry extends Candidate {
 }
 
 /** Rest of a key when the provider names no time. */
-const rest = (reason: Reason): Duration.Duration => {
+const chooseRest = (reason: Reason): Duration.Duration => {
   switch (reason) {
     case "rate_limit":
       return Duration.minutes(1)
@@ -117,7 +117,7 @@ interface Options {
   readonly store?: PoolStore.PoolStore | undefined
 }
 
-const distinct = (credentials: ReadonlyArray<Credential>): ReadonlyArray<Credential> => {
+const removeDuplicates = (credentials: ReadonlyArray<Credential>): ReadonlyArray<Credential> => {
   const seen = new Set<string>()
   return credentials.filter(({ key }) => {
     const value = Redacted.value(key)
@@ -125,7 +125,7 @@ const distinct = (credentials: ReadonlyArray<Credential>): ReadonlyArray<Credent
   })
 }
 
-const entryOf = (credential: Credential, place: number): Entry => ({
+const makeEntry = (credential: Credential, place: number): Entry => ({
   place,
   credential,
   renewing: Semaphore.makeUnsafe(1),
@@ -138,7 +138,7 @@ const entryOf = (credential: Credential, place: number): Entry => ({
 })
 
 /** Takes over what others know of keys: the longer rest stands. */
-const learn = (entries: ReadonlyArray<Entry>, keys: PoolStore.PoolRecord["keys"]): void => {
+const adoptMarks = (entries: ReadonlyArray<Entry>, keys: PoolStore.PoolRecord["keys"]): void => {
   for (const entry of entries) {
     const mark = Object.hasOwn(keys, entry.id) ? keys[entry.id] : undefined
     if (mark === undefined || mark.until <= entry.until) continue
@@ -148,7 +148,7 @@ const learn = (entries: ReadonlyArray<Entry>, keys: PoolStore.PoolRecord["keys"]
 }
 
 /** One key that is never set aside: nothing to choose, count or remember. */
-const single = (entry: Entry): Pick<CredentialPool, "lease" | "release"> => {
+const makeSingleKeyPool = (entry: Entry): Pick<CredentialPool, "lease" | "release"> => {
   let lease: Lease | undefined
   return {
     lease: Effect.sync(() => {
@@ -164,19 +164,19 @@ const single = (entry: Entry): Pick<CredentialPool, "lease" | "release"> => {
 export const make = Effect.fnUntraced(function*(
   { credentials, name, store = PoolStore.none, strategy = "fill_first" }: Options
 ): Effect.fn.Return<CredentialPool, never, Scope.Scope> {
-  const given = distinct(credentials)
-  const entries = given.map(entryOf)
+  const given = removeDuplicates(credentials)
+  const entries = given.map(makeEntry)
   // Before it is read: nothing that is saved in between is missed.
-  if (given.length > 1) yield* store.listen?.(name, (keys) => learn(entries, keys)) ?? Effect.void
+  if (given.length > 1) yield* store.listen?.(name, (keys) => adoptMarks(entries, keys)) ?? Effect.void
   const saved = given.length < 2 ? { keys: {} } : yield* store.load(name)
-  learn(entries, saved.keys)
+  adoptMarks(entries, saved.keys)
   for (const entry of entries) entry.used = (Object.hasOwn(saved.keys, entry.id) ? saved.keys[entry.id]?.used : undefined) ?? 0
   let last = entries.findIndex(({ id }) => id === saved.last)
   let unsaved = false
 
-  const of = ({ number }: Lease): Entry | undefined => entries[number - 1]
+  const findEntry = ({ number }: Lease): Entry | undefined => entries[number - 1]
 
-  const take = (entry: Entry): Lease => {
+  const takeKey = (entry: Entry): Lease => {
     entry.leases++
     entry.used++
     last = entry.place
@@ -184,8 +184,8 @@ export const make = Effect.fnUntraced(function*(
     return { key: entry.key, id: entry.id, number: entry.place + 1 }
   }
 
-  const release = (lease: Lease): void => {
-    const entry = of(lease)
+  const releaseKey = (lease: Lease): void => {
+    const entry = findEntry(lease)
     if (entry !== undefined) entry.leases--
   }
 
@@ -198,38 +198,38 @@ export const make = Effect.fnUntraced(function*(
     })
   })
 
-  const ready = (now: number): ReadonlyArray<Entry> => entries.filter(({ until }) => until <= now)
+  const listReadyKeys = (now: number): ReadonlyArray<Entry> => entries.filter(({ until }) => until <= now)
 
-  const soonest = (): Entry | undefined => entries.toSorted((a, b) => a.until - b.until)[0]
+  const findSoonestKey = (): Entry | undefined => entries.toSorted((a, b) => a.until - b.until)[0]
 
-  const choose = (candidates: ReadonlyArray<Entry>): Effect.Effect<Entry | undefined> =>
+  const chooseEntry = (candidates: ReadonlyArray<Entry>): Effect.Effect<Entry | undefined> =>
     strategy === "random"
       ? Effect.map(Random.next, (chance) => chooseKey(strategy, candidates, last, chance))
       : Effect.sync(() => chooseKey(strategy, candidates, last, 0))
 
   const lease: CredentialPool["lease"] = Effect.gen(function*() {
-    const entry = (yield* choose(ready(yield* Clock.currentTimeMillis))) ?? soonest()
-    return entry === undefined ? yield* Effect.die(`the pool ${name} was made without keys`) : take(entry)
+    const entry = (yield* chooseEntry(listReadyKeys(yield* Clock.currentTimeMillis))) ?? findSoonestKey()
+    return entry === undefined ? yield* Effect.die(`the pool ${name} was made without keys`) : takeKey(entry)
   })
 
   const rotate: CredentialPool["rotate"] = Effect.fnUntraced(function*(held, { reason, resetAfter }) {
-    const entry = of(held)
+    const entry = findEntry(held)
     if (entry === undefined || entries.length < 2) return undefined
     const now = yield* Clock.currentTimeMillis
     // A key that was renewed meanwhile is another key.
     if (entry.id === held.id) {
-      entry.until = now + Duration.toMillis(resetAfter ?? rest(reason))
+      entry.until = now + Duration.toMillis(resetAfter ?? chooseRest(reason))
       entry.reason = reason
     }
-    const next = yield* choose(ready(now))
-    const taken = next === undefined ? undefined : take(next)
-    if (taken !== undefined) release(held)
+    const next = yield* chooseEntry(listReadyKeys(now))
+    const taken = next === undefined ? undefined : takeKey(next)
+    if (taken !== undefined) releaseKey(held)
     yield* save
     return taken
   })
 
   const refresh: CredentialPool["refresh"] = (held) => {
-    const entry = of(held)
+    const entry = findEntry(held)
     const renew = entry?.credential.refresh
     if (entry === undefined || renew === undefined) return Effect.succeed(undefined)
     const renewed = Effect.gen(function*() {
@@ -253,10 +253,10 @@ export const make = Effect.fnUntraced(function*(
   const [only] = entries
   return {
     size: entries.length,
-    ...(only !== undefined && entries.length === 1 ? single(only) : { lease, release }),
+    ...(only !== undefined && entries.length === 1 ? makeSingleKeyPool(only) : { lease, release: releaseKey }),
     rotate,
     refresh,
-    isReady: Effect.map(Clock.currentTimeMillis, (now) => ready(now).length > 0),
+    isReady: Effect.map(Clock.currentTimeMillis, (now) => listReadyKeys(now).length > 0),
     state: Effect.map(Clock.currentTimeMillis, (now) =>
       entries.map(({ id, leases, place, reason, until, used }) => ({
         id,
@@ -268,14 +268,14 @@ export const make = Effect.fnUntraced(function*(
   }
 })
 
-const hours = (text: string): number => Number(/(\d+)\s*(?:hours?|hrs?|h)(?![a-z])/.exec(text)?.[1] ?? 0)
-const minutes = (text: string): number => Number(/(\d+)\s*(?:minutes?|mins?|m)(?![a-z])/.exec(text)?.[1] ?? 0)
-const seconds = (text: string): number => Number(/(\d+(?:\.\d+)?)\s*(?:seconds?|secs?|s)(?![a-z])/.exec(text)?.[1] ?? 0)
-const millis = (text: string): number => Number(/(\d+(?:\.\d+)?)\s*ms(?![a-z])/.exec(text)?.[1] ?? 0)
+const parseHours = (text: string): number => Number(/(\d+)\s*(?:hours?|hrs?|h)(?![a-z])/.exec(text)?.[1] ?? 0)
+const parseMinutes = (text: string): number => Number(/(\d+)\s*(?:minutes?|mins?|m)(?![a-z])/.exec(text)?.[1] ?? 0)
+const parseSeconds = (text: string): number => Number(/(\d+(?:\.\d+)?)\s*(?:seconds?|secs?|s)(?![a-z])/.exec(text)?.[1] ?? 0)
+const parseMillis = (text: string): number => Number(/(\d+(?:\.\d+)?)\s*ms(?![a-z])/.exec(text)?.[1] ?? 0)
 
 /** `1h2m`, `Xhr Ymin`, `20s`, `6.5 seconds`. */
-const spoken = (text: string): number =>
-  ((hours(text) * 60 + minutes(text)) * 60 + seconds(text)) * 1_000 + millis(text)
+const parseSpokenDuration = (text: string): number =>
+  ((parseHours(text) * 60 + parseMinutes(text)) * 60 + parseSeconds(text)) * 1_000 + parseMillis(text)
 
 /** Words before a length of time. */
 const introductions =
@@ -284,23 +284,23 @@ const introductions =
 /** Words before a moment: seconds or milliseconds since 1970, or a date. */
 const moments = /(?:resets?_?at|reset_time|resets at)['"]?\s*[:=]?\s*['"]?(\d{4}-\d\d-\d\dt[\d:.]+z?|\d{10,13})/
 
-const millisAt = (moment: string): number => {
+const parseMoment = (moment: string): number => {
   if (/^\d+$/.test(moment)) return moment.length > 10 ? Number(moment) : Number(moment) * 1_000
   return Date.parse(moment.toUpperCase())
 }
 
 const longest = Duration.toMillis(Duration.days(7))
 
-const bodyOf = ({ reason }: AiError.AiError): string => "http" in reason ? reason.http?.body ?? "" : ""
+const readBody = ({ reason }: AiError.AiError): string => "http" in reason ? reason.http?.body ?? "" : ""
 
 /** Reads how long from `now` the provider will refuse the key: from a header, or words and fields in the body; undefined when it does not say. */
-export const resetAfter = (error: AiError.AiError, now: number): Duration.Duration | undefined => {
-  const { retryAfter, text } = Evidence.of(error)
+export const readResetAfter = (error: AiError.AiError, now: number): Duration.Duration | undefined => {
+  const { retryAfter, text } = Evidence.collectEvidence(error)
   if (retryAfter !== undefined) return retryAfter
-  const all = `${text} ${bodyOf(error).toLowerCase()}`
+  const all = `${text} ${readBody(error).toLowerCase()}`
   const length = introductions.exec(all)?.[1]
   const moment = moments.exec(all)?.[1]
-  const wait = length !== undefined ? spoken(length) : moment !== undefined ? millisAt(moment) - now : 0
+  const wait = length !== undefined ? parseSpokenDuration(length) : moment !== undefined ? parseMoment(moment) - now : 0
   return wait > 0 && wait <= longest ? Duration.millis(wait) : undefined
 }
 
@@ -317,7 +317,7 @@ interface Candidate {
   readonly used: number
 }
 
-const least = <A>(items: ReadonlyArray<A>, rank: (item: A) => number): A | undefined => {
+const findLeast = <A>(items: ReadonlyArray<A>, rank: (item: A) => number): A | undefined => {
   let best: A | undefined
   for (const item of items) {
     if (best === undefined || rank(item) < rank(best)) best = item
@@ -325,7 +325,7 @@ const least = <A>(items: ReadonlyArray<A>, rank: (item: A) => number): A | undef
   return best
 }
 
-const byStrategy = <C extends Candidate>(
+const chooseByStrategy = <C extends Candidate>(
   strategy: Strategy,
   candidates: ReadonlyArray<C>,
   last: number,
@@ -333,13 +333,13 @@ const byStrategy = <C extends Candidate>(
 ): C | undefined => {
   switch (strategy) {
     case "fill_first":
-      return least(candidates, ({ place }) => place)
+      return findLeast(candidates, ({ place }) => place)
     case "round_robin":
       return candidates.find(({ place }) => place > last) ?? candidates[0]
     case "random":
       return candidates[Math.min(Math.floor(chance * candidates.length), candidates.length - 1)]
     case "least_used":
-      return least(candidates, ({ used }) => used)
+      return findLeast(candidates, ({ used }) => used)
   }
 }
 
@@ -350,6 +350,6 @@ export const chooseKey = <C extends Candidate>(
   last: number,
   chance: number
 ): C | undefined => {
-  const fewest = least(candidates, ({ leases }) => leases)?.leases
-  return byStrategy(strategy, candidates.filter(({ leases }) => leases === fewest), last, chance)
+  const fewest = findLeast(candidates, ({ leases }) => leases)?.leases
+  return chooseByStrategy(strategy, candidates.filter(({ leases }) => leases === fewest), last, chance)
 }

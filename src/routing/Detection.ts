@@ -16,16 +16,16 @@
  * ```ts
  * import { Detection } from "hermes-effect"
  *
- * const { apiMode, provider } = Detection.detect({ model: "claude-sonnet-4-5", baseUrl: "https://api.anthropic.com" })
+ * const { apiMode, provider } = Detection.detectRoute({ model: "claude-sonnet-4-5", baseUrl: "https://api.anthropic.com" })
  *
  * console.log(provider, apiMode)
  * // => anthropic anthropic_messages
  * ```
  */
 import type { ApiMode } from "../domain/ApiMode.ts"
-import { type Address, address, isUnder } from "../domain/EndpointAddress.ts"
+import { type Address, parseAddress, isUnder } from "../domain/EndpointAddress.ts"
 
-export { type Address, address, isLocal, isUnder } from "../domain/EndpointAddress.ts"
+export { type Address, parseAddress, isLocal, isUnder } from "../domain/EndpointAddress.ts"
 
 /** Parts of a route before its protocol is known. */
 export interface Input {
@@ -35,8 +35,8 @@ export interface Input {
   readonly apiMode?: ApiMode | undefined
 }
 
-/** Result of {@link detect}. */
-export interface Detected {
+/** Result of {@link detectRoute}. */
+export interface DetectedRoute {
   /** The provider as given, lower-cased, or the one that the address implies; undefined when neither says. */
   readonly provider: string | undefined
   readonly apiMode: ApiMode
@@ -55,7 +55,7 @@ interface Rule {
   readonly matches: (provider: string | undefined, at: Address) => boolean
 }
 
-const bedrockHost = (host: string): boolean => host.startsWith("bedrock-runtime.") && isUnder(host, "amazonaws.com")
+const isBedrockHost = (host: string): boolean => host.startsWith("bedrock-runtime.") && isUnder(host, "amazonaws.com")
 
 const rules: ReadonlyArray<Rule> = [
   { apiMode: "codex_responses", matches: (provider) => provider === "openai-codex" },
@@ -78,10 +78,10 @@ const rules: ReadonlyArray<Rule> = [
       provider === "anthropic" || (provider === undefined && isUnder(at.host, "api.anthropic.com"))
   },
   { apiMode: "anthropic_messages", matches: (_, at) => at.path.endsWith("/anthropic") },
-  { apiMode: "bedrock_converse", matches: (provider, at) => provider === "bedrock" || bedrockHost(at.host) }
+  { apiMode: "bedrock_converse", matches: (provider, at) => provider === "bedrock" || isBedrockHost(at.host) }
 ]
 
-const copilotGeneration = (model: string): number => Number(/^gpt-(\d+)/.exec(model)?.[1] ?? 0)
+const parseCopilotGeneration = (model: string): number => Number(/^gpt-(\d+)/.exec(model)?.[1] ?? 0)
 
 /** Returns whether this provider serves a model by the Responses API only. */
 const needsResponses = (provider: string | undefined, model: string): boolean => {
@@ -90,7 +90,7 @@ const needsResponses = (provider: string | undefined, model: string): boolean =>
     case "nous":
       return false
     case "copilot":
-      return copilotGeneration(name) >= 5 && !name.startsWith("gpt-5-mini")
+      return parseCopilotGeneration(name) >= 5 && !name.startsWith("gpt-5-mini")
     default:
       return name.startsWith("gpt-5")
   }
@@ -99,7 +99,7 @@ const needsResponses = (provider: string | undefined, model: string): boolean =>
 /** Providers that hand the turn to another agent over ACP: never upgraded. */
 const bridges = new Set(["copilot-acp"])
 
-const upgraded = (provider: string | undefined, model: string, host: string): ApiMode => {
+const chooseProtocol = (provider: string | undefined, model: string, host: string): ApiMode => {
   if (isUnder(host, "openai.azure.com") || (provider !== undefined && bridges.has(provider))) return "chat_completions"
   return host === "api.openai.com" || needsResponses(provider, model) ? "codex_responses" : "chat_completions"
 }
@@ -107,24 +107,24 @@ const upgraded = (provider: string | undefined, model: string, host: string): Ap
 const defaultRegion = "us-east-1"
 
 /** The region that a Bedrock host names: `bedrock-runtime.<region>.…`. */
-export const hostRegion = (host: string): string | undefined => {
+export const readHostRegion = (host: string): string | undefined => {
   const labels = host.split(".")
-  return bedrockHost(host) && labels.length >= 4 ? labels[1] : undefined
+  return isBedrockHost(host) && labels.length >= 4 ? labels[1] : undefined
 }
 
 /** Detects protocol, address and region. */
-export const detect = (input: Input): Detected => {
-  const at = address(input.baseUrl)
+export const detectRoute = (input: Input): DetectedRoute => {
+  const at = parseAddress(input.baseUrl)
   const named = input.provider?.trim().toLowerCase()
   const provider = named === "" ? undefined : named
   const rule = input.apiMode === undefined ? rules.find((rule) => rule.matches(provider, at)) : undefined
-  const apiMode = input.apiMode ?? rule?.apiMode ?? upgraded(provider, input.model, at.host)
+  const apiMode = input.apiMode ?? rule?.apiMode ?? chooseProtocol(provider, input.model, at.host)
   const bedrock = provider === "bedrock" || apiMode === "bedrock_converse"
   return {
     provider: rule?.provider ?? provider,
     apiMode,
     baseUrl: at.baseUrl,
     query: at.query,
-    region: bedrock ? hostRegion(at.host) ?? defaultRegion : undefined
+    region: bedrock ? readHostRegion(at.host) ?? defaultRegion : undefined
   }
 }

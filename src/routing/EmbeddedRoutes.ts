@@ -59,7 +59,7 @@ type Entry = Chain[0]
 const fields: Readonly<Record<string, string>> = { provider: "provider", base_url: "baseUrl", api_key: "apiKey", default: "model" }
 
 /** An error of the settings as one of a route of the list. */
-const relocated = (index: number, { provider }: ModelRoute) => ({ message, path }: ConfigError): ConfigError => {
+const relocateError = (index: number, { provider }: ModelRoute) => ({ message, path }: ConfigError): ConfigError => {
   const at = `routes[${index}]`
   if (path === "model.default") return new ConfigError({ path: `${at}.model`, message: `${at}.model is empty: name a model` })
   // A key is missing: nothing but the route itself can name one.
@@ -69,30 +69,30 @@ const relocated = (index: number, { provider }: ModelRoute) => ({ message, path 
       message: `${at}: no API key${provider === undefined ? "" : ` for ${provider}`}. Set ${at}.apiKey`
     })
   }
-  const move = (text: string): string =>
+  const renameKeys = (text: string): string =>
     text.replaceAll(/\bmodel\.(provider|base_url|api_key|default)\b/g, (_, key: string) => `${at}.${fields[key]}`)
-  return new ConfigError({ path: move(path), message: move(message.replace(` (or ${Routes.endpointVariable})`, "")) })
+  return new ConfigError({ path: renameKeys(path), message: renameKeys(message.replace(` (or ${Routes.endpointVariable})`, "")) })
 }
 
-const keysOf = ({ apiKey = [] }: ModelRoute): ReadonlyArray<Redacted.Redacted<string>> =>
+const listKeys = ({ apiKey = [] }: ModelRoute): ReadonlyArray<Redacted.Redacted<string>> =>
   (Redacted.isRedacted(apiKey) ? [apiKey] : apiKey).filter((key) => Redacted.value(key).trim() !== "")
 
-const entryOf = (route: ModelRoute, index: number): Result.Result<Entry, ConfigError> => {
+const makeEntry = (route: ModelRoute, index: number): Result.Result<Entry, ConfigError> => {
   const { abilities, apiMode, baseUrl, headers, model, provider } = route
-  const keys = keysOf(route)
-  const resolved = Routes.resolve({ apiKey: keys[0], apiMode, baseUrl, headers, model, provider }, () => undefined)
+  const keys = listKeys(route)
+  const resolved = Routes.resolveRoute({ apiKey: keys[0], apiMode, baseUrl, headers, model, provider }, () => undefined)
   return Result.mapBoth(resolved, {
-    onFailure: relocated(index, route),
+    onFailure: relocateError(index, route),
     onSuccess: (resolved) => ({ route: abilities === undefined ? resolved : { ...resolved, abilities }, credentials: keys.map((key) => ({ key })) })
   })
 }
 
 /** Resolves the routes of an application, or names the first mistake in them. */
-export const chain = (routes: ReadonlyArray<ModelRoute>): Result.Result<Chain, ConfigError> =>
+export const resolveChain = (routes: ReadonlyArray<ModelRoute>): Result.Result<Chain, ConfigError> =>
   Result.gen(function*() {
     const entries: Array<Entry> = []
     for (const [index, route] of routes.entries()) {
-      const entry = yield* entryOf(route, index)
+      const entry = yield* makeEntry(route, index)
       const earlier = entries.findIndex((other) => Routes.isSamePlace(other.route, entry.route))
       if (earlier !== -1) {
         const path = `routes[${index}]`
@@ -113,8 +113,8 @@ const catalogue = Effect.gen(function*() {
   const { get, post } = yield* ModelLists.lazy
   const made = Catalogue.make({
     settings: { model: { provider: "auto", streaming: true }, customProviders: [] },
-    windows: ContextWindow.memory(),
-    lists: yield* ModelLists.memory(get),
+    windows: ContextWindow.makeInMemory(),
+    lists: yield* ModelLists.makeInMemory(get),
     get,
     post,
     scope: yield* Effect.scope
@@ -129,14 +129,14 @@ export const layer = (
   retry: Retry = {}
 ): Layer.Layer<ModelRouter | RouterStatus, ConfigError> =>
   Layer.unwrap(Effect.gen(function*() {
-    const entries = yield* Effect.fromResult(chain(routes))
-    yield* Secrets.registered(entries)
+    const entries = yield* Effect.fromResult(resolveChain(routes))
+    yield* Secrets.registerSecrets(entries)
     const given = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
     const known = given ?? (yield* catalogue)
     return RoutedModelRouter.layer({
       ...retry,
       chain: entries,
       catalogue: known,
-      open: (route) => Effect.flatMap(Catalogue.withExtraBody(known, route), OpenRoute.open)
+      open: (route) => Effect.flatMap(Catalogue.addExtraBody(known, route), OpenRoute.open)
     })
   }))

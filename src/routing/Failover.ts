@@ -21,7 +21,7 @@ import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as Breakers from "./Breakers.ts"
 import type { Turn } from "./ModelRouter.ts"
 import type { Reason } from "./Recovery.ts"
-import { type Call, type ManagedRoute, type Position, routeName } from "./RouteCallState.ts"
+import { type Call, type ManagedRoute, type Position, formatRouteName } from "./RouteCallState.ts"
 import * as RouteRetry from "./RouteRetry.ts"
 
 /** Milliseconds that a primary that refused a session is left alone. */
@@ -80,7 +80,7 @@ interface Chain {
   readonly positions: Positions
 }
 
-const placeOf = ({ info: { model, provider } }: ManagedRoute) => ({ provider, model })
+const describePlace = ({ info: { model, provider } }: ManagedRoute) => ({ provider, model })
 
 const rejected = { _tag: "Rejected" } as const
 
@@ -91,7 +91,7 @@ const isReady = ({ pool }: ManagedRoute): Effect.Effect<boolean> =>
  * Judges a call, after its retries, for the breaker. Only failures that tell of the provider's health count: a refused key, a
  * rate limit or a wrong request says nothing about it.
  */
-const judge = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Verdict => {
+const judgeOutcome = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Verdict => {
   if (Exit.isFailure(exit)) return "ignored"
   if (exit.value._tag === "Answered") return "success"
   const { reason } = exit.value.decision
@@ -101,9 +101,9 @@ const judge = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Verdict =
 }
 
 /** Asks a route, unless its keys are all set aside or its circuit is open. */
-const ask = <E>(breakers: Breakers.Breakers, call: Call, route: ManagedRoute, position: Position) => {
+const askRoute = <E>(breakers: Breakers.Breakers, call: Call, route: ManagedRoute, position: Position) => {
   const asked: Effect.Effect<RouteRetry.Outcome | typeof rejected, E> = Effect.catch(
-    breakers.guard(route.id, RouteRetry.run<E>(call, route, position), judge),
+    breakers.guard(route.id, RouteRetry.callRoute<E>(call, route, position), judgeOutcome),
     (error) => error instanceof Breakers.Rejected ? Effect.succeed(rejected) : Effect.fail(error)
   )
   return position.hasNext
@@ -111,7 +111,7 @@ const ask = <E>(breakers: Breakers.Breakers, call: Call, route: ManagedRoute, po
     : asked
 }
 
-const callOver = Effect.fnUntraced(function*<E>(
+const callThroughChain = Effect.fnUntraced(function*<E>(
   { breakers, positions, routes }: Chain,
   call: Call
 ): Effect.fn.Return<ModelAnswer, AiError.AiError | E> {
@@ -123,13 +123,13 @@ const callOver = Effect.fnUntraced(function*<E>(
   let failure: AiError.AiError | undefined
 
   /** Keeps the session on this route for the rest of its turn. */
-  const settle = (index: number): Effect.Effect<void> => {
+  const settleOnRoute = (index: number): Effect.Effect<void> => {
     if (turn === undefined || index === settled || index >= routes.length) return Effect.void
     settled = index
     return Effect.map(Clock.currentTimeMillis, (now) => positions.move(turn, index, reason, now))
   }
 
-  const leave = (
+  const reportRouteChange = (
     route: ManagedRoute,
     why: string,
     reason: string,
@@ -138,30 +138,30 @@ const callOver = Effect.fnUntraced(function*<E>(
     notify === undefined || to === undefined
       ? Effect.void
       : notify([
-        { _tag: "RouteChanged", from: placeOf(route), to: placeOf(to), reason },
-        { _tag: "Notice", level: "warning", message: `${routeName(route)} ${why}: continuing with ${routeName(to)}` }
+        { _tag: "RouteChanged", from: describePlace(route), to: describePlace(to), reason },
+        { _tag: "Notice", level: "warning", message: `${formatRouteName(route)} ${why}: continuing with ${formatRouteName(to)}` }
       ])
 
   for (const [index, route] of routes.entries()) {
     if (index < from) continue
     const next = routes[index + 1]
     const position = { hasNext: next !== undefined || passedOver.length > 0, isPrimary: index === 0 }
-    const outcome = yield* ask<E>(breakers, call, route, position)
+    const outcome = yield* askRoute<E>(breakers, call, route, position)
     switch (outcome._tag) {
       case "Answered":
-        yield* settle(index)
+        yield* settleOnRoute(index)
         return outcome.answer
       case "GivenUp":
         return yield* Effect.fail(outcome.error)
       case "Rejected":
         passedOver.push(index)
-        yield* leave(route, "is skipped after repeated failures", "circuit_open", next)
+        yield* reportRouteChange(route, "is skipped after repeated failures", "circuit_open", next)
         break
       case "NextRoute":
         failure = outcome.error
         reason = outcome.decision.reason
-        yield* leave(route, `cannot answer (${reason})`, reason, next)
-        yield* settle(index + 1)
+        yield* reportRouteChange(route, `cannot answer (${reason})`, reason, next)
+        yield* settleOnRoute(index + 1)
         break
     }
   }
@@ -169,9 +169,9 @@ const callOver = Effect.fnUntraced(function*<E>(
     const route = routes[index]
     if (route === undefined) continue
     const position = { hasNext: index !== passedOver.at(-1), isPrimary: index === 0 }
-    const outcome = yield* RouteRetry.run<E>(call, route, position)
+    const outcome = yield* RouteRetry.callRoute<E>(call, route, position)
     if (outcome._tag === "Answered") {
-      yield* settle(index)
+      yield* settleOnRoute(index)
       return outcome.answer
     }
     failure = outcome.error
@@ -191,7 +191,7 @@ export const make = (routes: ReadonlyArray<ManagedRoute>, policy = Breakers.defa
   const chain: Chain = { routes, breakers: Breakers.make(policy), positions: makePositions() }
   return {
     ...chain.positions,
-    call: <E>(call: Call) => callOver<E>(chain, call),
+    call: <E>(call: Call) => callThroughChain<E>(chain, call),
     breaker: ({ id }) => chain.breakers.state(id)
   }
 }

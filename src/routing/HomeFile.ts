@@ -53,7 +53,7 @@ export interface Memory<A> {
 }
 
 /** Makes a memory in a JSON file; what cannot be read or written is logged for developers, or as a warning. */
-export const memory = <A>(
+export const makeMemory = <A>(
   home: string,
   name: string,
   schema: Schema.Codec<A, string>,

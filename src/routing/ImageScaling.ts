@@ -83,15 +83,15 @@ const load = Effect.tryPromise({
     })
 })
 
-const scaled = async (open: Open, image: Uint8Array, bounds: Bounds): Promise<Picture | undefined> => {
-  const opened = (): Pipeline => open(image, { limitInputPixels: mostPixels })
-  const { format = "", height = 0, width = 0 } = await opened().metadata()
+const scalePicture = async (open: Open, image: Uint8Array, bounds: Bounds): Promise<Picture | undefined> => {
+  const openPicture = (): Pipeline => open(image, { limitInputPixels: mostPixels })
+  const { format = "", height = 0, width = 0 } = await openPicture().metadata()
   const mediaType = kept[format]
   const longer = Math.max(width, height)
   if (longer <= bounds.side && image.byteLength <= bounds.bytes) return { data: image, mediaType: mediaType ?? `image/${format}` }
   let side = Math.min(longer, bounds.side)
   for (let tries = 0; tries < mostTries; tries++) {
-    const data = await opened().autoOrient().resize({ width: side, height: side, fit: "inside", withoutEnlargement: true })
+    const data = await openPicture().autoOrient().resize({ width: side, height: side, fit: "inside", withoutEnlargement: true })
       .toFormat(mediaType === undefined ? "png" : format).toBuffer()
     if (data.byteLength <= bounds.bytes) return { data, mediaType: mediaType ?? "image/png" }
     // The size goes with the area; a little less, so that two tries are enough for most.
@@ -103,7 +103,7 @@ const scaled = async (open: Open, image: Uint8Array, bounds: Bounds): Promise<Pi
 /** Scales by the package `sharp`. */
 export const withSharp: Scale = (image, bounds) =>
   Effect.flatMap(load, (open) =>
-    Effect.tryPromise(() => scaled(open, image, bounds)).pipe(
+    Effect.tryPromise(() => scalePicture(open, image, bounds)).pipe(
       // Damaged or no picture at all: the endpoint that refused it says so.
       Effect.catch((error) => Effect.as(Effect.logDebug("a picture could not be scaled", error), undefined))
     ))

@@ -24,17 +24,17 @@ export type Logins = ReadonlyMap<string, Credential>
 /** Nobody has logged in anywhere. */
 export const none: Logins = new Map()
 
-const store = Effect.flatMap(Home, ({ root }) => TokenStore.file(root))
+const store = Effect.flatMap(Home, ({ root }) => TokenStore.openFile(root))
 
 /** The login of this user, over HTTP; what speaks it is loaded only now. */
-export const codex = Effect.fnUntraced(function*(
+export const makeCodexLogin = Effect.fnUntraced(function*(
   { providers }: Pick<Values, "providers">
 ): Effect.fn.Return<CodexLogin.Service, never, Home | FileSystem.FileSystem | Path.Path> {
   const [Codex, FetchHttpClient, HttpClient] = yield* Effect.promise(() =>
     Promise.all([import("./CodexLogin.ts"), import("effect/http/FetchHttpClient"), import("effect/http/HttpClient")])
   )
   const client = yield* Effect.provide(HttpClient.HttpClient, FetchHttpClient.layer)
-  return Codex.make(yield* store, Codex.http(client), Codex.endpointsAt(providers[TokenStore.codex]?.loginBaseUrl))
+  return Codex.make(yield* store, Codex.fromHttpClient(client), Codex.makeEndpoints(providers[TokenStore.codex]?.loginBaseUrl))
 })
 
 /** Stored tokens of the login, and their removal. */
@@ -50,12 +50,12 @@ export const look: Effect.Effect<Logins, ConfigError, Home | FileSystem.FileSyst
 )
 
 /** The logins of this user; see the module. */
-export const load = Effect.fnUntraced(function*(
+export const loadLogins = Effect.fnUntraced(function*(
   settings: Pick<Values, "providers">
 ): Effect.fn.Return<Logins, ConfigError, Home | FileSystem.FileSystem | Path.Path> {
   const stored = yield* Effect.flatMap(kept, ({ stored }) => stored)
   if (stored === undefined) return none
-  const login = yield* codex(settings)
+  const login = yield* makeCodexLogin(settings)
   const token = yield* Effect.catchTag(login.token, "LoginError", ({ message }) => Effect.as(Effect.logWarning(message), stored.access))
   return token === undefined ? none : new Map([[TokenStore.codex, { key: token, refresh: login.refresh, issuer: stored.issuer }]])
 })

@@ -42,7 +42,7 @@ import type { Failure } from "./Classification.ts"
 import type { ModelRoute } from "./EmbeddedRoutes.ts"
 import { Provider } from "../provider/Provider.ts"
 import type { Open } from "./OpenRoute.ts"
-import type { Delivered } from "./PartialAnswer.ts"
+import type { DeliveredText } from "./PartialAnswer.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 import type { RouteInfo } from "../domain/Route.ts"
 import type { KeyState } from "./CredentialPool.ts"
@@ -70,7 +70,7 @@ export interface AttemptLog {
 }
 
 /** A log without attempts. */
-export const newLog = (): AttemptLog => ({ count: 0, route: undefined, translations: new Map() })
+export const makeLog = (): AttemptLog => ({ count: 0, route: undefined, translations: new Map() })
 
 /** A model call and where it belongs. */
 export interface Question {
@@ -94,7 +94,7 @@ export interface Question {
   /** Runs before an attempt that follows one of which pieces had streamed by: they belong to no answer. */
   readonly discard?: Effect.Effect<void> | undefined
   /** The part of the answer that was read so far; absent where nobody reads it before it is whole. */
-  readonly delivered?: Delivered | undefined
+  readonly delivered?: DeliveredText | undefined
 }
 
 /** A router. */
@@ -131,7 +131,7 @@ export interface Retry {
 export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {}
 
 /** Opens a route that a call names, by what is loaded for it then. */
-const open: Open = (route) => Effect.flatMap(Effect.promise(() => import("./OpenRoute.ts")), ({ open }) => open(route))
+const openOnDemand: Open = (route) => Effect.flatMap(Effect.promise(() => import("./OpenRoute.ts")), ({ open }) => open(route))
 
 /** {@link layer} with retries of the application's own. */
 export const layerWith = (retry: Retry = {}): Layer.Layer<ModelRouter, never, Provider> =>
@@ -139,7 +139,7 @@ export const layerWith = (retry: Retry = {}): Layer.Layer<ModelRouter, never, Pr
     const provider = yield* Provider
     const catalogue = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
     const { layer } = yield* Effect.promise(() => import("./RoutedModelRouter.ts"))
-    return layer({ ...retry, chain: [{ route: provider.info, provider }], open, catalogue })
+    return layer({ ...retry, chain: [{ route: provider.info, provider }], open: openOnDemand, catalogue })
   }))
 
 /**
@@ -149,7 +149,7 @@ export const layerWith = (retry: Retry = {}): Layer.Layer<ModelRouter, never, Pr
 export const layer: Layer.Layer<ModelRouter, never, Provider> = layerWith()
 
 /** Asks the routes of an application, with keys and fallbacks; see `EmbeddedRoutes`. */
-export const layerOf = (routes: ReadonlyArray<ModelRoute>, retry: Retry = {}): Layer.Layer<ModelRouter, ConfigError> =>
+export const layerFromRoutes = (routes: ReadonlyArray<ModelRoute>, retry: Retry = {}): Layer.Layer<ModelRouter, ConfigError> =>
   Layer.unwrap(Effect.map(Effect.promise(() => import("./EmbeddedRoutes.ts")), ({ layer }) => layer(routes, retry)))
 
 /** State of a route of the chain, as it may be shown. */
@@ -170,7 +170,7 @@ const join = Chain.joinOnPart<ModelCallParams, ModelAnswer>({
 })
 
 /** Tells wrappers whose `onPart` sees the parts of all attempts where another one begins. */
-const retold = ({ delivered, discard }: Question, options: ExecuteOptions | undefined): Pick<Question, "delivered" | "discard"> => {
+const addRetrySignals = ({ delivered, discard }: Question, options: ExecuteOptions | undefined): Pick<Question, "delivered" | "discard"> => {
   const onRetry = options?.onRetry
   if (onRetry === undefined) return {}
   return {
@@ -193,21 +193,21 @@ export const callModel = <E>(
   interceptors: Interceptors,
   question: Question
 ): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
-  const { context, discard, log = newLog(), notify } = question
+  const { context, discard, log = makeLog(), notify } = question
   const begun = log.count
   const turn = { session: context.sessionId, turn: context.turnId }
-  const ask = ({ call, route }: ModelCallParams, options: ExecuteOptions | undefined) => {
+  const askRouter = ({ call, route }: ModelCallParams, options: ExecuteOptions | undefined) => {
     log.route = route
-    const asked = router.call<E>(interceptors, { ...question, ...retold(question, options), call, route, options, log, turn })
+    const asked = router.call<E>(interceptors, { ...question, ...addRetrySignals(question, options), call, route, options, log, turn })
     return discard === undefined || log.count === begun ? asked : Effect.andThen(discard, asked)
   }
   const { stack } = interceptors
   const params: ModelCallParams = { call: question.call, route: question.route }
-  if (stack.wrapModelCall.length === 0) return ask(params, question.options)
+  if (stack.wrapModelCall.length === 0) return askRouter(params, question.options)
   const known = { ...context, notify, primary: router.primaryRoute ?? router.primary }
   // The chain erases the types of its wrappers; the stack's maker states them as `E`.
-  const deadline = (): number => StreamTimeout.wrapperMillis(() => CallTokens.tokensOf(question.call))
-  return Chain.run(stack.wrapModelCall, join, stack.faults, known, ask, deadline)(params, question.options) as Effect.Effect<
+  const computeDeadline = (): number => StreamTimeout.wrapperMillis(() => CallTokens.estimateTokens(question.call))
+  return Chain.run(stack.wrapModelCall, join, stack.faults, known, askRouter, computeDeadline)(params, question.options) as Effect.Effect<
     ModelAnswer,
     AiError.AiError | E
   >

@@ -78,24 +78,24 @@ const attribution: Headers = {
 const betaHeader = "x-anthropic-beta"
 const toolStreaming = "fine-grained-tool-streaming-2025-05-14"
 
-const valueOf = (headers: Headers | undefined, name: string): string | undefined =>
+const findHeader = (headers: Headers | undefined, name: string): string | undefined =>
   Object.entries(headers ?? {}).find(([other]) => other.toLowerCase() === name)?.[1]
 
 /** The beta in the list of those that are asked for already, once. */
-const withToolStreaming = (existing: string | undefined): string => {
+const addToolStreaming = (existing: string | undefined): string => {
   const betas = (existing ?? "").split(",").map((beta) => beta.trim()).filter((beta) => beta !== "")
   return [...betas.filter((beta) => beta !== toolStreaming), toolStreaming].join(",")
 }
 
 const isClaude = (route: Route): boolean => route.model.toLowerCase().includes("claude")
 
-const present = (fields: Body): Body =>
+const omitEmptyFields = (fields: Body): Body =>
   Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0))
   )
 
-const routed = (routing: ProviderRouting | undefined): Body => {
-  const provider = present({
+const toRoutingBody = (routing: ProviderRouting | undefined): Body => {
+  const provider = omitEmptyFields({
     only: routing?.only,
     ignore: routing?.ignore,
     order: routing?.order,
@@ -107,7 +107,7 @@ const routed = (routing: ProviderRouting | undefined): Body => {
 }
 
 const profiles: ReadonlyArray<Profile> = [
-  { domain: "openrouter.ai", provider: "openrouter", headers: () => attribution, body: routed },
+  { domain: "openrouter.ai", provider: "openrouter", headers: () => attribution, body: toRoutingBody },
   {
     domain: "ai-gateway.vercel.sh",
     provider: "ai-gateway",
@@ -138,35 +138,35 @@ const profiles: ReadonlyArray<Profile> = [
   { domain: "nousresearch.com", provider: "nous", body: () => ({ tags: ["product=hermes-agent"] }) }
 ]
 
-const profileOf = (route: Route): Profile | undefined => {
-  const { host } = Detection.address(route.baseUrl)
+const findProfile = (route: Route): Profile | undefined => {
+  const { host } = Detection.parseAddress(route.baseUrl)
   const provider = route.provider.trim().toLowerCase()
   return profiles.find(({ domain }) => Detection.isUnder(host, domain)) ??
-    (host === "" || Detection.isLocal(host) || Directory.atHost(host) === undefined
+    (host === "" || Detection.isLocal(host) || Directory.findByHost(host) === undefined
       ? profiles.find((profile) => profile.provider === provider)
       : undefined)
 }
 
 /** `own` over `base`; names of headers are compared without case. */
-const overlaid = (base: Headers, own: Headers | undefined): Headers => {
+const overlayHeaders = (base: Headers, own: Headers | undefined): Headers => {
   const given = new Set(Object.keys(own ?? {}).map((name) => name.toLowerCase()))
   return { ...Object.fromEntries(Object.entries(base).filter(([name]) => !given.has(name))), ...own }
 }
 
 /** Claude behind OpenRouter streams the arguments of tools only when it is asked to. */
-const withBetas = (route: Route, headers: Headers): Headers => {
+const addBetas = (route: Route, headers: Headers): Headers => {
   const { [betaHeader]: _, ...others } = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase() === betaHeader ? betaHeader : name, value])
   )
-  return isClaude(route) ? { ...others, [betaHeader]: withToolStreaming(valueOf(headers, betaHeader)) } : headers
+  return isClaude(route) ? { ...others, [betaHeader]: addToolStreaming(findHeader(headers, betaHeader)) } : headers
 }
 
 /** The route with what its endpoint wants; see the module. */
-export const withProfile = (route: Route, routing?: ProviderRouting): Route => {
-  const profile = profileOf(route)
+export const applyProfile = (route: Route, routing?: ProviderRouting): Route => {
+  const profile = findProfile(route)
   if (profile === undefined) return route
-  const laid = profile.headers === undefined ? route.headers : overlaid(profile.headers(route), route.headers)
-  const headers = profile.provider === "openrouter" ? withBetas(route, laid ?? {}) : laid
+  const laid = profile.headers === undefined ? route.headers : overlayHeaders(profile.headers(route), route.headers)
+  const headers = profile.provider === "openrouter" ? addBetas(route, laid ?? {}) : laid
   const body = { ...profile.body?.(routing), ...route.extraBody }
   return {
     ...route,
@@ -184,7 +184,7 @@ export interface Options {
   readonly routing?: ProviderRouting | undefined
 }
 
-const speak = (route: Route): ReturnType<Open> => {
+const openByProtocol = (route: Route): ReturnType<Open> => {
   if (route.provider === "offline") return Offline.make()
   switch (route.apiMode) {
     case "chat_completions":
@@ -207,7 +207,7 @@ const speak = (route: Route): ReturnType<Open> => {
 
 /** Makes the function that opens routes. */
 export const make = (options: Options = {}): Open => (route) =>
-  speak(StreamTimeout.withReadTimeout(withProfile(route, options.routing)))
+  openByProtocol(StreamTimeout.addReadTimeout(applyProfile(route, options.routing)))
 
 /** {@link make} without options. */
 export const open: Open = make()

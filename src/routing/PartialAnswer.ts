@@ -19,7 +19,7 @@ export const mostContinuations = 2
  * Text of one answer that somebody has read, over all attempts at it. Whoever shows the text makes it; the router writes
  * it down when an attempt breaks off.
  */
-export interface Delivered {
+export interface DeliveredText {
   /** Text of the attempts that broke off, joined; empty before the first one. */
   readonly text: () => string
   /** Returns whether text of the attempt under way has reached a reader. */
@@ -29,13 +29,13 @@ export interface Delivered {
 }
 
 /** The text that streamed by, and whether anything did. */
-interface Shown {
+interface StreamedText {
   readonly text: string
   readonly anything: boolean
 }
 
 /** Reads what streamed by in an attempt. */
-export const of = (shown: ReadonlyArray<ReadonlyArray<StreamPart>>): Shown => {
+export const readStreamedText = (shown: ReadonlyArray<ReadonlyArray<StreamPart>>): StreamedText => {
   let text = ""
   let anything = false
   for (const parts of shown) {
@@ -68,13 +68,13 @@ const goOn = Prompt.userMessage({
 })
 
 /** The call for the rest of an answer of which `text` was read. */
-export const continuation = (call: ModelCall, text: string): ModelCall => ({
+export const makeContinuationCall = (call: ModelCall, text: string): ModelCall => ({
   ...call,
   messages: [...call.messages, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }), goOn]
 })
 
 /** The answer that begins with `text` and goes on with what came when the rest was asked for. */
-export const joined = (response: ModelResponse, text: string): ModelResponse => {
+export const prependText = (response: ModelResponse, text: string): ModelResponse => {
   const { parts } = response
   const at = parts.findIndex((part) => part.type !== "reasoning")
   const part = parts[at]

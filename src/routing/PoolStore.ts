@@ -58,9 +58,9 @@ export const none: PoolStore = { load: () => Effect.succeed(nothing), save: () =
 export const fileName = "credential-pools.json"
 
 /** A store in a home directory, which need not exist yet. */
-export const file = (home: string): Effect.Effect<PoolStore, never, FileSystem.FileSystem | Path.Path> =>
+export const openFile = (home: string): Effect.Effect<PoolStore, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
-    const { load, save } = yield* HomeFile.memory(home, fileName, SavedText, { version: 1, pools: {} }, "warning")
+    const { load, save } = yield* HomeFile.makeMemory(home, fileName, SavedText, { version: 1, pools: {} }, "warning")
     const writing = yield* Semaphore.make(1)
     return {
       load: (pool) => Effect.map(load, ({ pools }) => Object.hasOwn(pools, pool) ? pools[pool] ?? nothing : nothing),

@@ -21,7 +21,7 @@ import * as Detection from "./Detection.ts"
 import type { Listed } from "./catalogue/ModelLists.ts"
 import * as ModelData from "./catalogue/ModelData.ts"
 import * as ModelTables from "./catalogue/ModelTables.ts"
-import { type Cost, included, label, type Parts, type Source as CostSource, unknown } from "../domain/Cost.ts"
+import { type Cost, included, formatAmount, type Parts, type Source as CostSource, makeUnknown } from "../domain/Cost.ts"
 import type { Usage } from "../domain/Usage.ts"
 
 /** Parts of a route that its price depends on. */
@@ -48,26 +48,26 @@ export interface Pricing {
 }
 
 /** A decimal number; undefined for text that is none, and for negative ones, which stand for "it depends". */
-export const decimal = (value: unknown): BigDecimal.BigDecimal | undefined => {
+export const parseDecimal = (value: unknown): BigDecimal.BigDecimal | undefined => {
   const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : ""
   const number = text === "" ? undefined : Option.getOrUndefined(BigDecimal.fromString(text))
   return number === undefined || BigDecimal.isNegative(number) ? undefined : number
 }
 
-const perMillion = (price: string | undefined): BigDecimal.BigDecimal | undefined => {
-  const amount = decimal(price)
+const toPricePerMillion = (price: string | undefined): BigDecimal.BigDecimal | undefined => {
+  const amount = parseDecimal(price)
   return amount === undefined ? undefined : BigDecimal.make(amount.value, amount.scale - 6)
 }
 
 /** The price that a list of models names. */
-export const listedPrice = (listed: Listed | undefined, url: string | undefined): Pricing | undefined => {
+export const toListedPrice = (listed: Listed | undefined, url: string | undefined): Pricing | undefined => {
   const prices = listed?.prices
   return prices === undefined ? undefined : {
-    input: perMillion(prices.input),
-    output: perMillion(prices.output),
-    cacheRead: perMillion(prices.cacheRead),
-    cacheWrite: perMillion(prices.cacheWrite),
-    request: decimal(prices.request),
+    input: toPricePerMillion(prices.input),
+    output: toPricePerMillion(prices.output),
+    cacheRead: toPricePerMillion(prices.cacheRead),
+    cacheWrite: toPricePerMillion(prices.cacheWrite),
+    request: parseDecimal(prices.request),
     source: "provider_models_api",
     url,
     version: undefined
@@ -78,8 +78,8 @@ const tabled = new Set(["anthropic", "openai", "google", "gemini", "deepseek", "
 const isTabled = (provider: string): boolean => tabled.has(provider)
 
 /** Finds how calls on a route are billed. */
-export const billing = ({ baseUrl, provider }: PricedRoute): BillingMode => {
-  const { host } = Detection.address(baseUrl)
+export const findBillingMode = ({ baseUrl, provider }: PricedRoute): BillingMode => {
+  const { host } = Detection.parseAddress(baseUrl)
   if (provider === "openai-codex" || provider === "offline") return "subscription_included"
   if (provider === "openrouter" || provider === "nous" || Detection.isUnder(host, "openrouter.ai")) return "official_models_api"
   if (isTabled(provider)) return "official_docs_snapshot"
@@ -89,22 +89,22 @@ export const billing = ({ baseUrl, provider }: PricedRoute): BillingMode => {
 const vendors = new Set(["anthropic", "openai", "google"])
 
 /** The provider in whose table a model stands: the route's own, or the vendor that the id names where it has none. */
-const tableOf = ({ model, provider }: PricedRoute): string => {
+const findPriceTable = ({ model, provider }: PricedRoute): string => {
   if (isTabled(provider)) return provider
   const vendor = model.slice(0, Math.max(0, model.indexOf("/"))).toLowerCase()
   return provider === "" && vendors.has(vendor) ? vendor : provider
 }
 
 /** The price in the bundled table. */
-export const tabledPrice = (route: PricedRoute): Pricing | undefined => {
-  const found = ModelTables.priceOf(tableOf(route), route.model)
+export const findTabledPrice = (route: PricedRoute): Pricing | undefined => {
+  const found = ModelTables.findPrice(findPriceTable(route), route.model)
   if (found === undefined) return undefined
   const { row, url } = found
   return {
-    input: decimal(row.input),
-    output: decimal(row.output),
-    cacheRead: decimal(row.cacheRead),
-    cacheWrite: decimal(row.cacheWrite),
+    input: parseDecimal(row.input),
+    output: parseDecimal(row.output),
+    cacheRead: parseDecimal(row.cacheRead),
+    cacheWrite: parseDecimal(row.cacheWrite),
     request: undefined,
     source: "official_docs_snapshot",
     url,
@@ -114,7 +114,7 @@ export const tabledPrice = (route: PricedRoute): Pricing | undefined => {
 
 const zero = BigDecimal.fromBigInt(0n)
 /** A millionth, exactly. */
-const millionth = ({ scale, value }: BigDecimal.BigDecimal): BigDecimal.BigDecimal => BigDecimal.make(value, scale + 6)
+const divideByMillion = ({ scale, value }: BigDecimal.BigDecimal): BigDecimal.BigDecimal => BigDecimal.make(value, scale + 6)
 
 const unreconciled = "an estimate by the list of prices, until the provider's own account of the call is read"
 
@@ -123,9 +123,9 @@ const unreconciled = "an estimate by the list of prices, until the provider's ow
  * request. Reasoning is part of the output. Tokens without a rate make the amount unknown; it is never guessed
  * (`hermes-llm.md` §12.4).
  */
-export const estimate = (usage: Usage, pricing: Pricing | undefined, billing: BillingMode): Cost => {
+export const estimateCost = (usage: Usage, pricing: Pricing | undefined, billing: BillingMode): Cost => {
   if (billing === "subscription_included") return included
-  if (pricing === undefined) return unknown("no price for this model")
+  if (pricing === undefined) return makeUnknown("no price for this model")
   const buckets = [
     ["input", "input", usage.inputTokens, pricing.input],
     ["output", "output", usage.outputTokens, pricing.output],
@@ -136,15 +136,15 @@ export const estimate = (usage: Usage, pricing: Pricing | undefined, billing: Bi
   const parts: { -readonly [K in keyof Parts]: Parts[K] } = {}
   for (const [name, kind, tokens, rate] of buckets) {
     if (tokens === 0) continue
-    if (rate === undefined) return unknown(`there are ${name} tokens, and no price for them`)
-    const cost = millionth(BigDecimal.multiply(BigDecimal.fromBigInt(BigInt(tokens)), rate))
+    if (rate === undefined) return makeUnknown(`there are ${name} tokens, and no price for them`)
+    const cost = divideByMillion(BigDecimal.multiply(BigDecimal.fromBigInt(BigInt(tokens)), rate))
     amount = BigDecimal.sum(amount, cost)
     parts[kind] = BigDecimal.toNumberUnsafe(cost)
   }
   return {
     amount,
     status: "estimated",
-    label: label(amount, "estimated"),
+    label: formatAmount(amount, "estimated"),
     source: pricing.source,
     notes: pricing.source === "provider_models_api" ? [unreconciled] : [],
     parts

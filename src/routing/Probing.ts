@@ -17,14 +17,14 @@
  * answer that was asked to be too long is another matter, see `Classification`: the window and the conversation
  * stay as they are.
  *
- * The decisions are pure; `ContextWindow.learning` keeps what was learnt, {@link recover} takes one step with a `CompactionPort`.
+ * The decisions are pure; `ContextWindow.makeLearntWindows` keeps what was learnt, {@link recoverConversation} takes one step with a `CompactionPort`.
  *
  * **Example** (Guessing a smaller window)
  *
  * ```ts
  * import { Probing } from "hermes-effect"
  *
- * console.log(Probing.tierBelow(200_000), Probing.tierBelow(64_000))
+ * console.log(Probing.findTierBelow(200_000), Probing.findTierBelow(64_000))
  * // => 128000 32000
  * ```
  *
@@ -50,25 +50,25 @@ export const withoutExtraUsage = 200_000
 export const maxAttempts = 3
 
 /** The first tier below a window; the window itself when there is none. */
-export const tierBelow = (window: number): number => tiers.find((tier) => tier < window) ?? window
+export const findTierBelow = (window: number): number => tiers.find((tier) => tier < window) ?? window
 
 /** Learns a window from the reason and the words of a refusal. */
-export const learn = (
+export const learnWindow = (
   reason: Classification.Reason,
   message: string,
   window: number
-): ContextWindow.Learnt | undefined => {
+): ContextWindow.LearntWindow | undefined => {
   switch (reason) {
     case "payload_too_large":
       return { window, stated: false }
     case "long_context_tier":
       return { window: Math.min(window, withoutExtraUsage), stated: false }
     case "context_overflow": {
-      const stated = statedLimit(message)
+      const stated = readStatedLimit(message)
       if (stated._tag === "Excess") return { window, stated: false }
       return stated._tag === "Tokens" && stated.tokens < window
         ? { window: stated.tokens, stated: true }
-        : { window: tierBelow(window), stated: false }
+        : { window: findTierBelow(window), stated: false }
     }
     default:
       return undefined
@@ -76,13 +76,13 @@ export const learn = (
 }
 
 /** The compactions of one turn, for the route that it is on. */
-export interface Turn {
+export interface CompactionTurn {
   route: string
   attempts: number
 }
 
 /** A turn that has not compacted yet. */
-export const turn = (): Turn => ({ route: "", attempts: 0 })
+export const makeTurn = (): CompactionTurn => ({ route: "", attempts: 0 })
 
 /** Result of one step of recovery. */
 export type Outcome =
@@ -98,8 +98,8 @@ export type Outcome =
   /** Nothing more can be done. `message` is for the user. */
   | { readonly _tag: "Exhausted"; readonly message: string }
 
-/** Refused conversation that {@link recover} works on. */
-export interface Failed extends Pick<CompactionPort.Request, "sessionId" | "conversationId" | "taskId" | "turnId" | "messages" | "notify"> {
+/** Refused conversation that {@link recoverConversation} works on. */
+export interface RefusedConversation extends Pick<CompactionPort.Request, "sessionId" | "conversationId" | "taskId" | "turnId" | "messages" | "notify"> {
   readonly error: AiError.AiError
   /** The router's decision on the error; absent for an error that a wrapper made of it. */
   readonly decision?: Classification.Decision | undefined
@@ -111,7 +111,7 @@ export interface Failed extends Pick<CompactionPort.Request, "sessionId" | "conv
 /** Before a call is made again. */
 export const pause = Duration.seconds(2)
 
-const exhausted = (message: string): Outcome => ({
+const reportExhausted = (message: string): Outcome => ({
   _tag: "Exhausted",
   message: `${message}: start a new session, or choose a model that holds more`
 })
@@ -122,39 +122,39 @@ const isAboutSize = (reason: Classification.Reason): reason is Reason =>
   reason === "context_overflow" || reason === "payload_too_large" || reason === "long_context_tier"
 
 const isSmaller = (after: ReadonlyArray<Prompt.Message>, before: ReadonlyArray<Prompt.Message>): boolean =>
-  after.length < before.length || CallTokens.tokensOf({ messages: after }) < CallTokens.tokensOf({ messages: before })
+  after.length < before.length || CallTokens.estimateTokens({ messages: after }) < CallTokens.estimateTokens({ messages: before })
 
 /** One step: learn, compact; see the module. */
-export const recover = Effect.fnUntraced(function*(
+export const recoverConversation = Effect.fnUntraced(function*(
   learntWindows: ContextWindow.LearntWindows,
   compaction: CompactionPort.Service,
-  turn: Turn,
-  { decision, error, messages, route, window, ...ids }: Failed
+  turn: CompactionTurn,
+  { decision, error, messages, route, window, ...ids }: RefusedConversation
 ): Effect.fn.Return<Outcome> {
-  const { message, reason } = decision ?? Classification.classify(error, CallTokens.situation({ messages }, window))
-  const learnt = learn(reason, message, window)
+  const { message, reason } = decision ?? Classification.classify(error, CallTokens.describeSituation({ messages }, window))
+  const learnt = learnWindow(reason, message, window)
   if (learnt === undefined || !isAboutSize(reason)) return { _tag: "NotAboutSize" }
   if (learnt.window < window) learntWindows.learnt(route, learnt)
   if (compaction === CompactionPort.none) {
-    return exhausted(`the conversation does not fit into ${route.model}, and no compaction is configured`)
+    return reportExhausted(`the conversation does not fit into ${route.model}, and no compaction is configured`)
   }
-  const key = ContextWindow.keyOf(route)
+  const key = ContextWindow.formatKey(route)
   if (turn.route !== key) {
     turn.route = key
     turn.attempts = 0
   }
   if (turn.attempts >= maxAttempts) {
-    return exhausted(`the conversation does not fit into ${route.model} after ${maxAttempts} attempts to compact it`)
+    return reportExhausted(`the conversation does not fit into ${route.model} after ${maxAttempts} attempts to compact it`)
   }
   turn.attempts++
   const smaller = yield* compaction.compact({ ...ids, messages, window: learnt.window, reason })
   return learnt.window < window || isSmaller(smaller, messages)
     ? { _tag: "Restart", window: learnt.window, attempt: turn.attempts, messages: smaller }
-    : exhausted(`the conversation does not fit into ${route.model} and cannot be made smaller`)
+    : reportExhausted(`the conversation does not fit into ${route.model} and cannot be made smaller`)
 })
 
 /** Limit that a refusal states. */
-export type Stated =
+export type StatedLimit =
   | { readonly _tag: "Tokens"; readonly tokens: number }
   /** Only by how much it is exceeded, or a code. */
   | { readonly _tag: "Excess" }
@@ -162,7 +162,7 @@ export type Stated =
 
 const n = "([\\d][\\d,_]{3,})"
 
-const wording = (pattern: string): RegExp => new RegExp(pattern.replaceAll("#", n))
+const compileWording = (pattern: string): RegExp => new RegExp(pattern.replaceAll("#", n))
 
 const exact: ReadonlyArray<RegExp> = [
   "maximum (?:context|prompt|model|input|sequence)(?: token)? length (?:is|of|for this model is)?:? ?(?:only )?\\(?#",
@@ -176,7 +176,7 @@ const exact: ReadonlyArray<RegExp> = [
   "(?:less|fewer|no more) than #",
   "cannot exceed #",
   "n_ctx['\"]?[ :=]+#"
-].map(wording)
+].map(compileWording)
 
 const general: ReadonlyArray<RegExp> = [
   "(?:max(?:imum)?|limit)[^.\\d]{0,40}(?:context|length|size|window)[^.\\d]{0,24}#",
@@ -185,24 +185,24 @@ const general: ReadonlyArray<RegExp> = [
   "最大长度[^\\d]{0,12}#",
   "# tokens? (?:context|limit)",
   "# maximum"
-].map(wording)
+].map(compileWording)
 
 /** MiniMax: the number behind it is a code. */
 const excess = /context window exceeds limit|exceeds? (?:the )?(?:context|limit) by [\d,]+/
 
-const first = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {
+const findFirstTokens = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {
   for (const pattern of patterns) {
     const found = pattern.exec(text)?.[1]
-    const tokens = found === undefined ? undefined : ModelLists.plausible(Number(found.replaceAll(/[,_]/g, "")))
+    const tokens = found === undefined ? undefined : ModelLists.parseWindow(Number(found.replaceAll(/[,_]/g, "")))
     if (tokens !== undefined) return tokens
   }
   return undefined
 }
 
 /** Reads the window from the words of a refusal: exact wordings first, general ones after them (`hermes-llm.md` §11.2). */
-export const statedLimit = (message: string): Stated => {
+export const readStatedLimit = (message: string): StatedLimit => {
   const text = message.toLowerCase()
   if (excess.test(text)) return { _tag: "Excess" }
-  const tokens = first(exact, text) ?? first(general, text)
+  const tokens = findFirstTokens(exact, text) ?? findFirstTokens(general, text)
   return tokens === undefined ? { _tag: "Nothing" } : { _tag: "Tokens", tokens }
 }

@@ -5,7 +5,7 @@
  */
 import * as KnownProviders from "../config/KnownProviders.ts"
 import * as Similarity from "../domain/Similarity.ts"
-import { address, isUnder } from "../domain/EndpointAddress.ts"
+import { parseAddress, isUnder } from "../domain/EndpointAddress.ts"
 
 /** One provider. */
 export interface Entry {
@@ -27,8 +27,8 @@ export interface Entry {
   readonly login: boolean
 }
 
-const entryOf = ([name, row]: readonly [string, KnownProviders.Row]): Entry => {
-  const own = address(row.baseUrl).host
+const makeEntry = ([name, row]: readonly [string, KnownProviders.Row]): Entry => {
+  const own = parseAddress(row.baseUrl).host
   return {
     name,
     displayName: row.displayName,
@@ -44,49 +44,49 @@ const entryOf = ([name, row]: readonly [string, KnownProviders.Row]): Entry => {
 }
 
 /** An endpoint that is nobody's in particular. */
-export const custom: Entry = entryOf(["custom", KnownProviders.custom])
+export const custom: Entry = makeEntry(["custom", KnownProviders.custom])
 
 /** Every known provider. */
-export const entries: ReadonlyArray<Entry> = [...Object.entries(KnownProviders.rows).map(entryOf), custom]
+export const entries: ReadonlyArray<Entry> = [...Object.entries(KnownProviders.rows).map(makeEntry), custom]
 
 const byName: ReadonlyMap<string, Entry> = new Map(
   entries.flatMap((entry) => [entry.name, ...entry.aliases].map((name): [string, Entry] => [name, entry]))
 )
 
 /** The provider of a name or alias, in any case. */
-export const find = (name: string): Entry | undefined => byName.get(name.trim().toLowerCase())
+export const findProvider = (name: string): Entry | undefined => byName.get(name.trim().toLowerCase())
 
 /** Names of a provider. */
-export interface Named {
+export interface ProviderNames {
   readonly name: string
   readonly aliases?: ReadonlyArray<string> | undefined
 }
 
 /** The one of some that a name means, in any case. */
-export const named = <A extends Named>(some: ReadonlyArray<A>, name: string): A | undefined => {
+export const findNamed = <A extends ProviderNames>(some: ReadonlyArray<A>, name: string): A | undefined => {
   const wanted = name.trim().toLowerCase()
   return some.find(({ aliases = [], name }) => [name, ...aliases].some((other) => other.trim().toLowerCase() === wanted))
 }
 
 /** Returns whether a host is one of the provider's own. */
-const owns = (entry: Entry, host: string): boolean => entry.domains.some((domain) => isUnder(host, domain))
+const isOwnHost = (entry: Entry, host: string): boolean => entry.domains.some((domain) => isUnder(host, domain))
 
 /** Names of this very machine. */
 const loopback = new Set(["127.0.0.1", "localhost", "[::1]"])
 
 /** Returns whether an address is the provider's own. On this machine only the provider's own port counts. */
 export const isOwn = (entry: Entry, baseUrl: string | undefined): boolean => {
-  const { host } = address(baseUrl)
-  if (!loopback.has(host)) return owns(entry, host)
+  const { host } = parseAddress(baseUrl)
+  if (!loopback.has(host)) return isOwnHost(entry, host)
   const here = URL.parse(baseUrl ?? "")
   const own = URL.parse(entry.baseUrl ?? "")
   return own !== null && loopback.has(own.hostname) && here?.port === own.port && here.protocol === own.protocol
 }
 
 /** The provider that a public host belongs to. Local hosts say nothing about who listens there. */
-export const atHost = (host: string): Entry | undefined =>
-  entries.find((entry) => entry.authentication !== "optional" && owns(entry, host))
+export const findByHost = (host: string): Entry | undefined =>
+  entries.find((entry) => entry.authentication !== "optional" && isOwnHost(entry, host))
 
 /** The known name or alias that looks most like `name`; undefined when none is near. */
-export const nearest = (name: string, others: ReadonlyArray<string> = []): string | undefined =>
-  Similarity.nearest(name.trim(), [...byName.keys(), ...others])
+export const findNearestName = (name: string, others: ReadonlyArray<string> = []): string | undefined =>
+  Similarity.findNearest(name.trim(), [...byName.keys(), ...others])

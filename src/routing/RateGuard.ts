@@ -50,12 +50,12 @@ const Saved = Schema.fromJsonString(Schema.Struct({
 type Until = (typeof Saved.Type)["until"]
 
 /** A guard over a file of a home directory, which need not exist yet. */
-export const file = (home: string): Effect.Effect<RateGuard, never, FileSystem.FileSystem | Path.Path> =>
+export const openFile = (home: string): Effect.Effect<RateGuard, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
-    const { load, save } = yield* HomeFile.memory(home, fileName, Saved, { version: 1, until: {} }, "warning")
+    const { load, save } = yield* HomeFile.makeMemory(home, fileName, Saved, { version: 1, until: {} }, "warning")
     const changing = yield* Semaphore.make(1)
 
-    const change = (next: (until: Until, now: number) => Until | undefined): Effect.Effect<void> =>
+    const changeMarks = (next: (until: Until, now: number) => Until | undefined): Effect.Effect<void> =>
       changing.withPermit(Effect.gen(function*() {
         const until = next((yield* load).until, yield* Clock.currentTimeMillis)
         if (until !== undefined) yield* save({ version: 1, until })
@@ -68,9 +68,9 @@ export const file = (home: string): Effect.Effect<RateGuard, never, FileSystem.F
           return end > now ? end - now : undefined
         }),
       close: (key, millis) =>
-        change((until, now) => ({ ...Object.fromEntries(Object.entries(until).filter(([, end]) => end > now)), [key]: now + millis })),
+        changeMarks((until, now) => ({ ...Object.fromEntries(Object.entries(until).filter(([, end]) => end > now)), [key]: now + millis })),
       open: (key) =>
-        change((until) =>
+        changeMarks((until) =>
           Object.hasOwn(until, key) ? Object.fromEntries(Object.entries(until).filter(([other]) => other !== key)) : undefined)
     }
   })

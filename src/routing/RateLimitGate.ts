@@ -21,12 +21,12 @@ import * as Backoff from "./Backoff.ts"
 import * as CallTokens from "./CallTokens.ts"
 import * as RequestPacing from "./RequestPacing.ts"
 import { SharedMarks } from "./SharedMarks.ts"
-import { nowOf, type RouteCallState, takeNext, wait, waiting } from "./RouteCallState.ts"
+import { readClock, type RouteCallState, takeNextLease, waitAndNotify, reportWait } from "./RouteCallState.ts"
 
 /** An admitted call. */
 export interface Slot {
   readonly key: string
-  readonly begun: RequestPacing.Begun
+  readonly begun: RequestPacing.BegunCall
   /** The provider has decided about the call. */
   decided: boolean
 }
@@ -68,21 +68,21 @@ interface Queue {
   readonly waiting: Array<Waiter>
 }
 
-const wake = (waiter: Waiter | undefined): void => {
+const wakeWaiter = (waiter: Waiter | undefined): void => {
   if (waiter !== undefined) Deferred.doneUnsafe(waiter.signal, Exit.void)
 }
 
-const join = ({ waiting }: Queue, place: number): Waiter => {
+const joinQueue = ({ waiting }: Queue, place: number): Waiter => {
   const waiter: Waiter = { place, signal: Deferred.makeUnsafe() }
   const behind = waiting.findIndex((other) => other.place > place)
   waiting.splice(behind === -1 ? waiting.length : behind, 0, waiter)
   return waiter
 }
 
-const leave = ({ waiting }: Queue, waiter: Waiter): void => {
+const leaveQueue = ({ waiting }: Queue, waiter: Waiter): void => {
   const index = waiting.indexOf(waiter)
   if (index !== -1) waiting.splice(index, 1)
-  if (index === 0) wake(waiting[0])
+  if (index === 0) wakeWaiter(waiting[0])
 }
 
 /** Queues of keys that were never used. A refusal that another process of the surroundings had counts as one of a call from here. */
@@ -93,7 +93,7 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
   const paces = new Map<string, RequestPacing.Pace>()
   let places = 0
 
-  const queueOf = (key: string): Queue => {
+  const findOrMakeQueue = (key: string): Queue => {
     const found = queues.get(key)
     if (found !== undefined) return found
     const queue: Queue = { rate: RequestPacing.makeLearntRate(), waiting: [] }
@@ -115,62 +115,62 @@ export const makeLimits: Effect.Effect<RateLimits, never, Scope.Scope> = Effect.
     }
   })
 
-  const release: RateLimits["release"] = (slot) => {
+  const releaseSlot: RateLimits["release"] = (slot) => {
     if (slot.decided) return
     slot.decided = true
-    const { rate, waiting } = queueOf(slot.key)
+    const { rate, waiting } = findOrMakeQueue(slot.key)
     rate.decided()
-    wake(waiting[0])
+    wakeWaiter(waiting[0])
   }
 
-  const told: RateLimits["told"] = (key, get, now) => {
+  const readLimitHeaders: RateLimits["told"] = (key, get, now) => {
     const buckets = RequestPacing.readBuckets(get, now)
     if (buckets.length === 0) return
-    const pace = paces.get(key) ?? RequestPacing.make()
+    const pace = paces.get(key) ?? RequestPacing.makePace()
     paces.set(key, pace)
     pace.told(buckets, now)
   }
 
-  const slotOf = (key: string, { rate }: Queue, now: number): Slot => ({ key, begun: rate.begin(now), decided: false })
+  const makeSlot = (key: string, { rate }: Queue, now: number): Slot => ({ key, begun: rate.begin(now), decided: false })
 
   const tell = yield* marks?.refusals.join((key, closedFor) => {
-    const queue = queueOf(key)
+    const queue = findOrMakeQueue(key)
     const now = clock.currentTimeMillisUnsafe()
     queue.rate.refused(queue.rate.begin(now), closedFor, now)
     queue.rate.decided()
-    wake(queue.waiting[0])
+    wakeWaiter(queue.waiting[0])
   }) ?? Effect.undefined
 
   const limits: RateLimits = {
     place: () => ++places,
     expected: (key, now) => {
-      const { rate, waiting } = queueOf(key)
+      const { rate, waiting } = findOrMakeQueue(key)
       return rate.expected(waiting.length, now)
     },
     take: (key, now) => {
-      const queue = queueOf(key)
-      return queue.waiting.length === 0 && queue.rate.delay(now) <= 0 ? slotOf(key, queue, now) : undefined
+      const queue = findOrMakeQueue(key)
+      return queue.waiting.length === 0 && queue.rate.delay(now) <= 0 ? makeSlot(key, queue, now) : undefined
     },
     enter: (key, place, taken) =>
       Effect.suspend(() => {
-        const queue = queueOf(key)
-        const waiter = join(queue, place)
-        return Effect.ensuring(waitInLine(queue, waiter, (now) => taken(slotOf(key, queue, now))), Effect.sync(() => leave(queue, waiter)))
+        const queue = findOrMakeQueue(key)
+        const waiter = joinQueue(queue, place)
+        return Effect.ensuring(waitInLine(queue, waiter, (now) => taken(makeSlot(key, queue, now))), Effect.sync(() => leaveQueue(queue, waiter)))
       }),
     pace: (key, tokens, now) => paces.get(key)?.take(tokens, now) ?? 0,
     refused: (slot, closedFor, now) => {
       // Also after headers had said that it was accepted: a stream may bring the refusal.
-      queueOf(slot.key).rate.refused(slot.begun, Duration.toMillis(closedFor), now)
+      findOrMakeQueue(slot.key).rate.refused(slot.begun, Duration.toMillis(closedFor), now)
       tell?.(slot.key, Duration.toMillis(closedFor))
-      release(slot)
+      releaseSlot(slot)
     },
     accepted: (slot, now, get) => {
-      queueOf(slot.key).rate.accepted(slot.begun, now)
-      release(slot)
-      if (get !== undefined) told(slot.key, get, now)
+      findOrMakeQueue(slot.key).rate.accepted(slot.begun, now)
+      releaseSlot(slot)
+      if (get !== undefined) readLimitHeaders(slot.key, get, now)
     },
-    release,
-    told,
+    release: releaseSlot,
+    told: readLimitHeaders,
     left: (key, now) => paces.get(key)?.left(now) ?? [],
     answeredAt: (key) => queues.get(key)?.rate.acceptedAt()
   }
@@ -183,7 +183,7 @@ const shortWait = Duration.seconds(2)
 /** A key that answers nobody for this long is taken to be at the end of its quota: from then on its refusals cost attempts. */
 const longestSilence = Duration.minutes(5)
 
-const notYet = (delay: Duration.Duration, body: string): AiError.AiError =>
+const makeRateLimitError = (delay: Duration.Duration, body: string): AiError.AiError =>
   AiError.make({
     module: "ModelRouter",
     method: "call",
@@ -191,33 +191,33 @@ const notYet = (delay: Duration.Duration, body: string): AiError.AiError =>
   })
 
 /** Fails if the account has used up its limit; the next key of the pool is taken first. */
-const guarded: (state: RouteCallState) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(function*(state) {
+const checkAccountLimit: (state: RouteCallState) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(function*(state) {
   const { route, shared } = state
   for (;;) {
     const key = route.guardKey(state.lease)
     const millis = key === undefined ? undefined : yield* shared.guard.closedFor(key)
     if (millis === undefined) return undefined
     const delay = Duration.millis(millis)
-    if ((yield* takeNext(state, { reason: "rate_limit", resetAfter: delay })) !== undefined) continue
-    return notYet(delay, `the account at ${route.info.provider} has used up its limit`)
+    if ((yield* takeNextLease(state, { reason: "rate_limit", resetAfter: delay })) !== undefined) continue
+    return makeRateLimitError(delay, `the account at ${route.info.provider} has used up its limit`)
   }
 })
 
 const isTooLong = ({ hasNext }: RouteCallState, delay: Duration.Duration): boolean =>
   hasNext && Duration.isGreaterThan(delay, shortWait)
 
-const others = ({ route }: RouteCallState, delay: Duration.Duration): AiError.AiError =>
-  notYet(delay, `${route.info.provider} asked others to wait, and they still do`)
+const makeQueueError = ({ route }: RouteCallState, delay: Duration.Duration): AiError.AiError =>
+  makeRateLimitError(delay, `${route.info.provider} asked others to wait, and they still do`)
 
-const why = ({ refused, route: { info } }: RouteCallState): string =>
+const describeLimit = ({ refused, route: { info } }: RouteCallState): string =>
   refused ? `${info.provider}: rate_limit` : `the rate limit of ${info.provider}`
 
 /** Waits in line for the key, unless that takes too long. */
-const queued = Effect.fnUntraced(function*(state: RouteCallState, key: string): Effect.fn.Return<AiError.AiError | undefined> {
+const waitInQueue = Effect.fnUntraced(function*(state: RouteCallState, key: string): Effect.fn.Return<AiError.AiError | undefined> {
   const { shared: { limits } } = state
-  const expected = Duration.millis(limits.expected(key, nowOf(state)))
-  if (isTooLong(state, expected)) return others(state, expected)
-  if (!Duration.isZero(expected)) yield* waiting(state, { reason: why(state), duration: expected, attempt: state.failures + 1 })
+  const expected = Duration.millis(limits.expected(key, readClock(state)))
+  if (isTooLong(state, expected)) return makeQueueError(state, expected)
+  if (!Duration.isZero(expected)) yield* reportWait(state, { reason: describeLimit(state), duration: expected, attempt: state.failures + 1 })
   state.refused = false
   state.place ??= limits.place()
   yield* limits.enter(key, state.place, (slot) => {
@@ -227,61 +227,61 @@ const queued = Effect.fnUntraced(function*(state: RouteCallState, key: string): 
 })
 
 /** Waits for what the provider said is left to be enough for this call, unless that takes too long. */
-const enough = (state: RouteCallState, key: string): Effect.Effect<AiError.AiError | undefined> => {
+const waitForQuota = (state: RouteCallState, key: string): Effect.Effect<AiError.AiError | undefined> => {
   const { question, shared: { limits } } = state
-  const millis = limits.pace(key, () => CallTokens.tokensOf(question.call), nowOf(state))
+  const millis = limits.pace(key, () => CallTokens.estimateTokens(question.call), readClock(state))
   if (millis <= 0) return open
   const delay = Duration.min(Duration.millis(millis), Backoff.longestRetryAfter)
   if (isTooLong(state, delay)) {
-    release(state)
-    return Effect.succeed(others(state, delay))
+    releaseAdmission(state)
+    return Effect.succeed(makeQueueError(state, delay))
   }
-  return Effect.as(wait(state, { reason: why(state), duration: delay, attempt: state.failures + 1 }), undefined)
+  return Effect.as(waitAndNotify(state, { reason: describeLimit(state), duration: delay, attempt: state.failures + 1 }), undefined)
 }
 
 const open = Effect.succeed(undefined)
 
-const paced = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> => {
+const admitAtPace = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> => {
   const { route, shared: { limits } } = state
   const key = route.limitKey(state.lease)
-  const slot = limits.take(key, nowOf(state))
+  const slot = limits.take(key, readClock(state))
   if (slot === undefined) {
-    return Effect.flatMap(queued(state, key), (failure) => failure === undefined ? enough(state, key) : Effect.succeed(failure))
+    return Effect.flatMap(waitInQueue(state, key), (failure) => failure === undefined ? waitForQuota(state, key) : Effect.succeed(failure))
   }
   state.refused = false
   state.place ??= limits.place()
   state.slot = slot
-  return enough(state, key)
+  return waitForQuota(state, key)
 }
 
 /**
  * Waits until the key may be used; gives a failure instead when that would take too long and there is another route, or when
  * the account has used up its limit.
  */
-export const pass = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> =>
+export const waitForAdmission = (state: RouteCallState): Effect.Effect<AiError.AiError | undefined> =>
   state.route.guardKey(state.lease) === undefined
-    ? paced(state)
-    : Effect.flatMap(guarded(state), (failure) => failure === undefined ? paced(state) : Effect.succeed(failure))
+    ? admitAtPace(state)
+    : Effect.flatMap(checkAccountLimit(state), (failure) => failure === undefined ? admitAtPace(state) : Effect.succeed(failure))
 
 /** Notes that the call was refused, and its key with it for this long. */
-export const refused = (state: RouteCallState, duration: Duration.Duration): void => {
+export const recordRefusal = (state: RouteCallState, duration: Duration.Duration): void => {
   state.refused = true
-  if (state.slot !== undefined) state.shared.limits.refused(state.slot, Duration.min(duration, Backoff.longestRetryAfter), nowOf(state))
+  if (state.slot !== undefined) state.shared.limits.refused(state.slot, Duration.min(duration, Backoff.longestRetryAfter), readClock(state))
 }
 
 /** Gives back the slot of an attempt that ended without a word about the rate. */
-export const release = (state: RouteCallState): void => {
+export const releaseAdmission = (state: RouteCallState): void => {
   if (state.slot !== undefined) state.shared.limits.release(state.slot)
   state.slot = undefined
 }
 
 /** Learns from the headers of the answer that begins. */
 export const readHeaders = (state: RouteCallState, get: RequestPacing.GetHeader): void => {
-  if (state.slot !== undefined) state.shared.limits.accepted(state.slot, nowOf(state), get)
+  if (state.slot !== undefined) state.shared.limits.accepted(state.slot, readClock(state), get)
 }
 
 /** Returns whether a refusal for the rate costs no attempt: the run still has time, or the key is known to be answered. */
-export const isFree = (
+export const isFreeRefusal = (
   { lease, question: { deadline }, route, shared, startedAt }: RouteCallState,
   retryAfter: Duration.Duration | undefined,
   now: number
@@ -293,23 +293,23 @@ export const isFree = (
 }
 
 /** Learns from a refusal for the rate, and closes the account to everybody if it has used up its limit. */
-export const judge = Effect.fnUntraced(function*(state: RouteCallState, { reason }: AiError.AiError) {
+export const learnFromRefusal = Effect.fnUntraced(function*(state: RouteCallState, { reason }: AiError.AiError) {
   const { lease, route, shared } = state
   const headers = "http" in reason ? reason.http?.response?.headers : undefined
   if (headers !== undefined) {
-    shared.limits.told(route.limitKey(lease), (name) => Object.hasOwn(headers, name) ? String(headers[name]) : undefined, nowOf(state))
+    shared.limits.told(route.limitKey(lease), (name) => Object.hasOwn(headers, name) ? String(headers[name]) : undefined, readClock(state))
   }
   const key = route.guardKey(lease)
   if (key === undefined) return
-  const millis = RequestPacing.exhaustion(shared.limits.left(route.limitKey(lease), nowOf(state)))
+  const millis = RequestPacing.findExhaustion(shared.limits.left(route.limitKey(lease), readClock(state)))
   state.spent = millis !== undefined
   if (millis !== undefined) yield* shared.guard.close(key, millis)
 })
 
 /** Notes that the call was answered: its key takes calls at this rate, and its account is open. */
-export const answered = (state: RouteCallState): Effect.Effect<void> => {
+export const recordSuccess = (state: RouteCallState): Effect.Effect<void> => {
   const { lease, route, shared, slot } = state
-  if (slot !== undefined && !slot.decided) shared.limits.accepted(slot, nowOf(state))
+  if (slot !== undefined && !slot.decided) shared.limits.accepted(slot, readClock(state))
   const key = route.guardKey(lease)
   return key === undefined ? Effect.void : shared.guard.open(key)
 }

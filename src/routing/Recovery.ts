@@ -79,7 +79,7 @@ const nextKey: Recovery = { _tag: "NextKey" }
 const compact: Recovery = { _tag: "Compact" }
 const rebuild: Recovery = { _tag: "Rebuild" }
 const nextRoute: Recovery = { _tag: "NextRoute" }
-const adapt = (change: Change): Recovery => ({ _tag: "Adapt", change })
+const makeAdaptation = (change: Change): Recovery => ({ _tag: "Adapt", change })
 
 /** Facts that a recovery may depend on besides the reason. */
 interface Details {
@@ -100,7 +100,7 @@ const shortly: Recovery = { _tag: "RetryAfter", after: Duration.seconds(2), exac
 export const mayBeAddress: ReadonlySet<Reason> = new Set<Reason>(["unknown", "timeout", "invalid_response", "format_error"])
 
 /** The recoveries of a reason; the switch is exhaustive, so that a new reason must say what it means. */
-export const of = (reason: Reason, { outputCap, parameters, retryAfter, unreachable, wrongAddress }: Details): ReadonlyArray<Recovery> => {
+export const listRecoveries = (reason: Reason, { outputCap, parameters, retryAfter, unreachable, wrongAddress }: Details): ReadonlyArray<Recovery> => {
   if (wrongAddress) return [nextRoute]
   const retry: Recovery = { _tag: "RetryAfter", after: retryAfter }
   switch (reason) {
@@ -125,16 +125,16 @@ export const of = (reason: Reason, { outputCap, parameters, retryAfter, unreacha
     case "output_cap":
       return outputCap === undefined ? [compact] : [{ _tag: "LowerOutputCap", to: outputCap }, compact]
     case "image_too_large":
-      return [adapt("with_smaller_images"), adapt("without_images"), nextRoute]
+      return [makeAdaptation("with_smaller_images"), makeAdaptation("without_images"), nextRoute]
     case "image_unsupported":
-      return [adapt("without_images"), nextRoute]
+      return [makeAdaptation("without_images"), nextRoute]
     case "stream_unsupported":
-      return [adapt("without_stream"), nextRoute]
+      return [makeAdaptation("without_stream"), nextRoute]
     case "thinking_signature":
     case "invalid_encrypted_content":
-      return [adapt("without_reasoning"), nextRoute]
+      return [makeAdaptation("without_reasoning"), nextRoute]
     case "llama_cpp_grammar_pattern":
-      return [adapt("without_patterns"), nextRoute]
+      return [makeAdaptation("without_patterns"), nextRoute]
     case "unsupported_parameter":
       return [{ _tag: "AdaptParameters", names: parameters }, nextRoute]
     case "oauth_long_context_beta_forbidden":
@@ -153,7 +153,7 @@ export const isRetryable = (recoveries: ReadonlyArray<Recovery>): boolean =>
     || _tag === "AdaptParameters")
 
 /** Describes a recovery in words. */
-export const describe = (recovery: Recovery): string => {
+export const describeRecovery = (recovery: Recovery): string => {
   switch (recovery._tag) {
     case "RenewKey":
       return "renew the key"

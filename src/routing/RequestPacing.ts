@@ -46,7 +46,7 @@ export interface Bucket {
 
 const units: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-const lengthOf = (text: string): number | undefined => {
+const parseLength = (text: string): number | undefined => {
   if (!/^(?:[\d.]+(?:ms|s|m|h|d))+$/.test(text)) return undefined
   let millis = 0
   for (const [, count, unit = ""] of text.matchAll(/([\d.]+)(ms|s|m|h|d)/g)) millis += Number(count) * (units[unit] ?? 0)
@@ -56,12 +56,12 @@ const lengthOf = (text: string): number | undefined => {
 const seconds = 1_000_000_000
 const milliseconds = 1_000_000_000_000
 
-const resetOf = (text: string, now: number): number => {
+const parseReset = (text: string, now: number): number => {
   const number = Number(text)
   if (Number.isFinite(number)) {
     return number >= milliseconds ? number - now : number >= seconds ? number * 1_000 - now : number * 1_000
   }
-  return lengthOf(text.toLowerCase()) ?? Date.parse(text) - now
+  return parseLength(text.toLowerCase()) ?? Date.parse(text) - now
 }
 
 type Part = "limit" | "remaining" | "reset"
@@ -72,24 +72,24 @@ interface Family {
   readonly headers: Readonly<Record<Part, string>>
 }
 
-const named = (kind: Bucket["kind"], refills: boolean, header: (part: Part) => string): Family => ({
+const makeHeaderFamily = (kind: Bucket["kind"], refills: boolean, header: (part: Part) => string): Family => ({
   kind,
   refills,
   headers: { limit: header("limit"), remaining: header("remaining"), reset: header("reset") }
 })
 
 const families: ReadonlyArray<Family> = [
-  named("requests", true, (part) => `x-ratelimit-${part}-requests`),
-  named("tokens", true, (part) => `x-ratelimit-${part}-tokens`),
-  named("requests", false, (part) => `x-ratelimit-${part}-requests-1h`),
-  named("tokens", false, (part) => `x-ratelimit-${part}-tokens-1h`),
-  named("requests", true, (part) => `anthropic-ratelimit-requests-${part}`),
-  named("tokens", true, (part) => `anthropic-ratelimit-tokens-${part}`),
-  named("tokens", true, (part) => `anthropic-ratelimit-input-tokens-${part}`),
-  named("requests", false, (part) => `x-ratelimit-${part}`)
+  makeHeaderFamily("requests", true, (part) => `x-ratelimit-${part}-requests`),
+  makeHeaderFamily("tokens", true, (part) => `x-ratelimit-${part}-tokens`),
+  makeHeaderFamily("requests", false, (part) => `x-ratelimit-${part}-requests-1h`),
+  makeHeaderFamily("tokens", false, (part) => `x-ratelimit-${part}-tokens-1h`),
+  makeHeaderFamily("requests", true, (part) => `anthropic-ratelimit-requests-${part}`),
+  makeHeaderFamily("tokens", true, (part) => `anthropic-ratelimit-tokens-${part}`),
+  makeHeaderFamily("tokens", true, (part) => `anthropic-ratelimit-input-tokens-${part}`),
+  makeHeaderFamily("requests", false, (part) => `x-ratelimit-${part}`)
 ]
 
-const countOf = (text: string | null | undefined): number | undefined => {
+const parseCount = (text: string | null | undefined): number | undefined => {
   if (text === null || text === undefined) return undefined
   const number = text.trim() === "" ? Number.NaN : Number(text)
   return Number.isFinite(number) && number >= 0 ? number : undefined
@@ -99,10 +99,10 @@ const countOf = (text: string | null | undefined): number | undefined => {
 export const readBuckets = (get: GetHeader, now: number): ReadonlyArray<Bucket> => {
   const found: Array<Bucket> = []
   for (const { headers, kind, refills } of families) {
-    const remaining = countOf(get(headers.remaining))
+    const remaining = parseCount(get(headers.remaining))
     if (remaining === undefined) continue
-    const limit = countOf(get(headers.limit))
-    const resetMillis = resetOf(get(headers.reset)?.trim() ?? "", now)
+    const limit = parseCount(get(headers.limit))
+    const resetMillis = parseReset(get(headers.reset)?.trim() ?? "", now)
     if (resetMillis > 0) found.push({ kind, limit, remaining, resetMillis, refills: refills && limit !== undefined && limit > 0 })
   }
   return found
@@ -112,7 +112,7 @@ export const readBuckets = (get: GetHeader, now: number): ReadonlyArray<Bucket> 
 const leastExhaustion = 60_000
 
 /** Returns the milliseconds that the account itself stays at its limit; undefined where it is not. */
-export const exhaustion = (buckets: ReadonlyArray<Bucket>): number | undefined => {
+export const findExhaustion = (buckets: ReadonlyArray<Bucket>): number | undefined => {
   const spent = buckets.filter(({ remaining, resetMillis }) => remaining <= 0 && resetMillis >= leastExhaustion)
   return spent.length === 0 ? undefined : Math.max(...spent.map(({ resetMillis }) => resetMillis))
 }
@@ -136,7 +136,7 @@ interface Level {
   at: number
 }
 
-const levelOf = (said: Bucket, now: number): Level => {
+const makeLevel = (said: Bucket, now: number): Level => {
   const { limit, refills, remaining, resetMillis } = said
   return {
     said,
@@ -148,13 +148,13 @@ const levelOf = (said: Bucket, now: number): Level => {
 }
 
 /** Fills it up to `now`. */
-const fill = (level: Level, now: number): void => {
+const refillLevel = (level: Level, now: number): void => {
   level.remaining = Math.min(level.said.limit ?? Infinity, level.remaining + level.rate * Math.max(0, now - level.at))
   level.at = now
 }
 
 const takeFrom = (level: Level, need: number, now: number): number => {
-  fill(level, now)
+  refillLevel(level, now)
   // A request larger than the whole limit waits for the whole of it.
   level.remaining -= Math.min(need, level.said.limit ?? need)
   if (level.remaining >= 0) return 0
@@ -162,30 +162,30 @@ const takeFrom = (level: Level, need: number, now: number): number => {
 }
 
 /** Nothing is known yet. */
-export const make = (): Pace => {
+export const makePace = (): Pace => {
   let levels: Array<Level> = []
 
   /** Returns the levels that are not whole again. */
-  const known = (now: number): Array<Level> => {
+  const listOpenLevels = (now: number): Array<Level> => {
     levels = levels.filter(({ wholeAt }) => wholeAt > now)
     return levels
   }
 
   return {
     told: (buckets, now) => {
-      if (buckets.length > 0) levels = buckets.map((bucket) => levelOf(bucket, now))
+      if (buckets.length > 0) levels = buckets.map((bucket) => makeLevel(bucket, now))
     },
     take: (tokens, now) => {
       let wait = 0
-      for (const level of known(now)) wait = Math.max(wait, takeFrom(level, level.said.kind === "requests" ? 1 : tokens(), now))
+      for (const level of listOpenLevels(now)) wait = Math.max(wait, takeFrom(level, level.said.kind === "requests" ? 1 : tokens(), now))
       return wait
     },
-    left: (now) => known(now).map(({ said, wholeAt }) => ({ ...said, resetMillis: wholeAt - now }))
+    left: (now) => listOpenLevels(now).map(({ said, wholeAt }) => ({ ...said, resetMillis: wholeAt - now }))
   }
 }
 
 /** A call that began, until its provider has decided about it. */
-export interface Begun {
+export interface BegunCall {
   readonly at: number
 }
 
@@ -196,11 +196,11 @@ export interface LearntRate {
   /** Milliseconds that a call with `ahead` others before it will probably wait. */
   readonly expected: (ahead: number, now: number) => number
   /** Counts a call that begins now. */
-  readonly begin: (now: number) => Begun
+  readonly begin: (now: number) => BegunCall
   /** The provider took the call. */
-  readonly accepted: (call: Begun, now: number) => void
+  readonly accepted: (call: BegunCall, now: number) => void
   /** The provider refused the call and the key with it, for so many milliseconds. */
-  readonly refused: (call: Begun, closedFor: number, now: number) => void
+  readonly refused: (call: BegunCall, closedFor: number, now: number) => void
   /** A call that began waits for its provider no longer, whatever became of it. */
   readonly decided: () => void
   /** Returns the time of the last accepted call; undefined when there was none. */
@@ -249,34 +249,34 @@ export const makeLearntRate = (): LearntRate => {
   let acceptedAt: number | undefined
   let beginnings: Array<number> = []
 
-  const crowdDelay = (now: number): number => {
+  const computeCrowdDelay = (now: number): number => {
     const delay = fullWindowDelay * impatience ** (undecided - window)
     return delay < leastDelay ? 0 : Math.ceil(Math.max(0, lastBegin + delay - now))
   }
 
-  const forget = (now: number): void => {
+  const forgetOldRate = (now: number): void => {
     if (rate === undefined || now - refusedAt < rateMemory) return
     rate = undefined
     window = firstWindow
     acceptedInWindow = 0
   }
 
-  const firstRate = (span: number, now: number): Rate => {
+  const estimateFirstRate = (span: number, now: number): Rate => {
     const accepted = beginnings.filter((at) => at > now - span).length
     return { perMilli: margin * Math.max(1, accepted) / span, step: undefined }
   }
 
-  const lowered = ({ perMilli }: Rate): Rate => ({ perMilli: perMilli * decrease, step: perMilli * decrease * careful })
+  const lowerRate = ({ perMilli }: Rate): Rate => ({ perMilli: perMilli * decrease, step: perMilli * decrease * careful })
 
   return {
     delay: (now) => {
-      forget(now)
+      forgetOldRate(now)
       if (opensAt > now) return opensAt - now
       if (rate !== undefined) return Math.ceil(Math.max(0, nextAt - now))
-      return undecided < window ? 0 : crowdDelay(now)
+      return undecided < window ? 0 : computeCrowdDelay(now)
     },
     expected: (ahead, now) => {
-      forget(now)
+      forgetOldRate(now)
       const closed = Math.max(0, opensAt - now)
       return rate === undefined ? closed : Math.ceil(Math.max(closed, nextAt - now) + ahead / rate.perMilli)
     },
@@ -305,7 +305,7 @@ export const makeLearntRate = (): LearntRate => {
       nextAt = Math.max(nextAt, opensAt)
       if (at <= loweredAt) return
       loweredAt = now
-      rate = rate === undefined ? firstRate(Math.max(leastSpan, closedFor), now) : lowered(rate)
+      rate = rate === undefined ? estimateFirstRate(Math.max(leastSpan, closedFor), now) : lowerRate(rate)
       nextAt = opensAt
     },
     decided: () => void undecided--,

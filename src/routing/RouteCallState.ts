@@ -38,7 +38,7 @@ export interface ManagedRoute {
   readonly pool: CredentialPool | undefined
   /** Answers in place of one that is opened by the route: the application has opened it. */
   readonly provider: Provider | undefined
-  readonly patience: StreamTimeout.Patiences
+  readonly patience: StreamTimeout.RoutePatience
   /**
    * A broken connection is worth a new client: aggregators are behind balancers of their own, and what the application opened
    * cannot be opened again.
@@ -71,7 +71,7 @@ const aggregators = new Set(["openrouter", "nous"])
 /** Makes the managed route; it has learnt nothing yet. */
 export const manageRoute = ({ limits, pool, provider, route }: ManagedRouteOptions): ManagedRoute => {
   const routes = new Map<string, Route.Route>()
-  const info = Route.info(route)
+  const info = Route.toInfo(route)
   const id = `${route.provider}|${route.model}|${route.apiMode}|${route.baseUrl ?? route.region ?? ""}`
   const own = route.apiKey === undefined ? "" : fingerprint(Redacted.value(route.apiKey))
   const ownKey = `${id}|${own}`
@@ -81,7 +81,7 @@ export const manageRoute = ({ limits, pool, provider, route }: ManagedRouteOptio
     route,
     pool,
     provider,
-    patience: StreamTimeout.patienceOf(info, limits),
+    patience: StreamTimeout.findPatiences(info, limits),
     isDirect: provider === undefined && !aggregators.has(route.provider),
     changes: new Set(),
     parameters: new Map(),
@@ -103,7 +103,7 @@ export const manageRoute = ({ limits, pool, provider, route }: ManagedRouteOptio
 }
 
 /** Names a route in messages. */
-export const routeName = ({ info }: Pick<ManagedRoute, "info">): string => `${info.provider} (${info.model})`
+export const formatRouteName = ({ info }: Pick<ManagedRoute, "info">): string => `${info.provider} (${info.model})`
 
 /** Parts that all calls of a router share. */
 export interface Shared {
@@ -182,10 +182,10 @@ export interface RouteCallState extends Call, Position {
 }
 
 /** The time, in milliseconds since 1970. */
-export const nowOf = ({ clock }: Pick<RouteCallState, "clock">): number => clock.currentTimeMillisUnsafe()
+export const readClock = ({ clock }: Pick<RouteCallState, "clock">): number => clock.currentTimeMillisUnsafe()
 
 /** Makes the state of a call on a route before its first attempt, which begins at `startedAt`. */
-export const make = (
+export const makeCallState = (
   { interceptors, log, question, shared }: Call,
   { hasNext, isPrimary }: Position,
   route: ManagedRoute,
@@ -220,30 +220,30 @@ export const make = (
 })
 
 /** Size of the call, for the classification of its failure. */
-const facts = ({ known, question }: RouteCallState): Classification.CallSituation => CallTokens.situation(question.call, known.window.tokens)
+const describeCall = ({ known, question }: RouteCallState): Classification.CallSituation => CallTokens.describeSituation(question.call, known.window.tokens)
 
 /** Returns the decision on a failure of this call; it is made once, and written to the log for those above. */
-export const decisionOf = (state: RouteCallState, error: AiError.AiError): Classification.Decision => {
+export const decideOnFailure = (state: RouteCallState, error: AiError.AiError): Classification.Decision => {
   const { log } = state
   if (log.failure?.error === error) return log.failure.decision
-  const decision = Classification.classify(error, facts(state))
+  const decision = Classification.classify(error, describeCall(state))
   log.failure = { error, decision }
   return decision
 }
 
 /** Finds the failure of a provider that a cause is, or that it is the translation of. */
-export const failureOfProvider = (cause: Cause.Cause<unknown>): AiError.AiError | undefined => {
-  const error = Cause.squash(MiddlewareBoundary.downstreamOf(cause) ?? cause)
+export const findProviderFailure = (cause: Cause.Cause<unknown>): AiError.AiError | undefined => {
+  const error = Cause.squash(MiddlewareBoundary.findDownstreamFailure(cause) ?? cause)
   return AiError.isAiError(error) ? error : undefined
 }
 
 /** Tells whoever listens. */
-export const tell = ({ question: { notify } }: RouteCallState, event: RunEvent): Effect.Effect<void> =>
+export const emitEvent = ({ question: { notify } }: RouteCallState, event: RunEvent): Effect.Effect<void> =>
   notify === undefined ? Effect.void : notify([event])
 
 /** Tells what changes nothing for the user. */
-export const notice = (state: RouteCallState, message: string): Effect.Effect<void> =>
-  tell(state, { _tag: "Notice", level: "info", message })
+export const emitNotice = (state: RouteCallState, message: string): Effect.Effect<void> =>
+  emitEvent(state, { _tag: "Notice", level: "info", message })
 
 /** A wait, and the attempt that follows it. */
 interface Wait {
@@ -253,8 +253,8 @@ interface Wait {
 }
 
 /** Says that the call waits. */
-export const waiting = (state: RouteCallState, { attempt, duration, reason }: Wait): Effect.Effect<void> =>
-  tell(state, {
+export const reportWait = (state: RouteCallState, { attempt, duration, reason }: Wait): Effect.Effect<void> =>
+  emitEvent(state, {
     _tag: "Waiting",
     reason,
     millis: Duration.toMillis(duration),
@@ -263,8 +263,8 @@ export const waiting = (state: RouteCallState, { attempt, duration, reason }: Wa
   })
 
 /** Says that the call waits, then does. */
-export const wait = (state: RouteCallState, options: Wait): Effect.Effect<void> =>
-  Effect.andThen(waiting(state, options), Effect.sleep(options.duration))
+export const waitAndNotify = (state: RouteCallState, options: Wait): Effect.Effect<void> =>
+  Effect.andThen(reportWait(state, options), Effect.sleep(options.duration))
 
 /** Takes a key of the route's pool, if it has one. */
 export const takeLease = (state: RouteCallState): Effect.Effect<void> => {
@@ -277,7 +277,7 @@ export const takeLease = (state: RouteCallState): Effect.Effect<void> => {
 }
 
 /** Sets the key aside and takes the next one of the pool; undefined when there is none to go on with. */
-export const takeNext = (
+export const takeNextLease = (
   state: RouteCallState,
   why: Parameters<CredentialPool["rotate"]>[1]
 ): Effect.Effect<Lease | undefined> => {
@@ -291,7 +291,7 @@ export const takeNext = (
 }
 
 /** Gives the key back. */
-export const giveBack = (state: RouteCallState): void => {
+export const returnLease = (state: RouteCallState): void => {
   if (state.lease !== undefined) state.route.pool?.release(state.lease)
   state.lease = undefined
 }

@@ -63,50 +63,50 @@ export interface RouteCredentials {
 }
 
 /** A key and the name of its source. */
-interface Found {
+interface FoundKey {
   readonly key: Route["apiKey"]
   readonly from: string
 }
 
-type Resolved = Result.Result<Found, ConfigError>
+type KeyResult = Result.Result<FoundKey, ConfigError>
 
-const fail = (path: string, message: string): Resolved => Result.fail(new ConfigError({ path, message }))
+const failWith = (path: string, message: string): KeyResult => Result.fail(new ConfigError({ path, message }))
 
 const isGiven = (key: Route["apiKey"]): boolean => key !== undefined && Redacted.value(key).trim() !== ""
 
 /** The source of a variable, the stronger one first; undefined when neither has it. */
-export const sourceOf = (lookup: Lookup, name: string): VariableLevel | undefined =>
+export const findSource = (lookup: Lookup, name: string): VariableLevel | undefined =>
   (["environment", "env-file"] as const).find((source) => isGiven(lookup(name, source)))
 
 /** The first of some variables that is set to something. */
-export const firstSet = (
+export const findFirstSet = (
   lookup: Lookup,
   names: ReadonlyArray<string>,
   source?: VariableLevel
 ): Redacted.Redacted<string> | undefined => names.map((name) => lookup(name, source)).find(isGiven)
 
-const variable = (lookup: Lookup, names: ReadonlyArray<string>, only?: VariableLevel): Found | undefined => {
+const findVariable = (lookup: Lookup, names: ReadonlyArray<string>, only?: VariableLevel): FoundKey | undefined => {
   const name = names.find((name) => isGiven(lookup(name, only)))
   if (name === undefined) return undefined
-  const source = only ?? sourceOf(lookup, name)
+  const source = only ?? findSource(lookup, name)
   return { key: lookup(name, only), from: source === "env-file" ? `.env: ${name}` : name }
 }
 
 /** Words as a list: `A`, `A or B`, `A, B or C`. */
-export const either = (words: ReadonlyArray<string>): string =>
+export const joinAlternatives = (words: ReadonlyArray<string>): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
 
-const missingKey = ({ entry, keyVariables }: Claim, host: string, own: boolean): Resolved => {
-  const variables = either(keyVariables)
+const failForMissingKey = ({ entry, keyVariables }: Claim, host: string, own: boolean): KeyResult => {
+  const variables = joinAlternatives(keyVariables)
   const login = entry.login ? "run `hermes model login`, or " : ""
   return own
-    ? fail(
+    ? failWith(
       keyVariables[0] ?? "model.api_key",
       `no API key for ${entry.displayName}: ${login}set ${variables} (or model.api_key)`
     )
-    : fail(
+    : failWith(
       "model.api_key",
-      `no API key for ${host}: set model.api_key (${variables} goes to ${either(entry.domains)} only)`
+      `no API key for ${host}: set model.api_key (${variables} goes to ${joinAlternatives(entry.domains)} only)`
     )
 }
 
@@ -114,29 +114,29 @@ const missingKey = ({ entry, keyVariables }: Claim, host: string, own: boolean):
 export const mayLogIn = (entry: Directory.Entry, address: string | undefined, { issuer }: Pick<Login, "issuer">): boolean =>
   issuer === undefined
     ? Directory.isOwn(entry, address)
-    : EndpointAddress.originOf(issuer) !== undefined && EndpointAddress.originOf(issuer) === EndpointAddress.originOf(address)
+    : EndpointAddress.readOrigin(issuer) !== undefined && EndpointAddress.readOrigin(issuer) === EndpointAddress.readOrigin(address)
 
 /** The key for an address, none where none is needed, or what to do about a missing one. */
-export const resolve = (claim: Claim, address: string | undefined, given: RouteCredentials, lookup: Lookup): Resolved => {
+export const resolveKey = (claim: Claim, address: string | undefined, given: RouteCredentials, lookup: Lookup): KeyResult => {
   const { endpoint, entry, keyVariables, pairedWith } = claim
   const { apiKey, apiKeyAt = "model.api_key", keyEnv, logins }: RouteCredentials = claim.ofEnvironment === true ? { logins: given.logins } : given
   if (isGiven(apiKey)) return Result.succeed({ key: apiKey, from: apiKeyAt })
-  const explicit = variable(lookup, keyEnv === undefined ? [] : [keyEnv])
+  const explicit = findVariable(lookup, keyEnv === undefined ? [] : [keyEnv])
     ?? (isGiven(endpoint?.apiKey) ? { key: endpoint?.apiKey, from: `${endpoint?.label}.api_key` } : undefined)
-    ?? variable(lookup, endpoint?.keyEnv === undefined ? [] : [endpoint.keyEnv])
+    ?? findVariable(lookup, endpoint?.keyEnv === undefined ? [] : [endpoint.keyEnv])
   if (explicit !== undefined) return Result.succeed(explicit)
   if (entry.authentication === "aws") return Result.succeed({ key: undefined, from: "credentials of the AWS SDK" })
   if (entry.authentication === "none") return Result.succeed({ key: undefined, from: "none" })
   if (keyEnv === undefined) {
     const own = Directory.isOwn(entry, address)
     const login = logins?.get(entry.name)
-    const found = (own ? variable(lookup, entry.keyVariables) : undefined)
-      ?? (pairedWith === undefined ? undefined : variable(lookup, keyVariables, pairedWith))
+    const found = (own ? findVariable(lookup, entry.keyVariables) : undefined)
+      ?? (pairedWith === undefined ? undefined : findVariable(lookup, keyVariables, pairedWith))
       ?? (login !== undefined && mayLogIn(entry, address, login) ? { key: login.key, from: "hermes model login" } : undefined)
     if (found !== undefined) return Result.succeed(found)
-    if (entry.authentication === "key") return missingKey(claim, EndpointAddress.address(address).host, own || (entry.login && login === undefined))
+    if (entry.authentication === "key") return failForMissingKey(claim, EndpointAddress.parseAddress(address).host, own || (entry.login && login === undefined))
   }
   return entry.authentication === "optional" || keyEnv === undefined
     ? Result.succeed({ key: noKey, from: "none" })
-    : fail(keyEnv, `no API key for ${entry.displayName}: set ${keyEnv}`)
+    : failWith(keyEnv, `no API key for ${entry.displayName}: set ${keyEnv}`)
 }

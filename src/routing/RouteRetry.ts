@@ -30,30 +30,30 @@ import * as RateLimitGate from "./RateLimitGate.ts"
 import * as Recovery from "./Recovery.ts"
 import {
   type Call,
-  decisionOf,
-  giveBack,
-  make,
+  decideOnFailure,
+  returnLease,
+  makeCallState,
   type ManagedRoute,
-  notice,
+  emitNotice,
   type Position,
   type RouteCallState,
-  routeName,
+  formatRouteName,
   type Shared,
   takeLease,
-  takeNext,
-  tell,
-  wait
+  takeNextLease,
+  emitEvent,
+  waitAndNotify
 } from "./RouteCallState.ts"
 
 /** Continuation of a call after a failure: another attempt on this route, the next route, or none. */
 type Onward = "again" | "next route" | "give up"
 
-type Attempted = Effect.Effect<Onward | undefined>
+type RecoveryAttempt = Effect.Effect<Onward | undefined>
 
 const again = Effect.succeed("again" as const)
 const impossible = Effect.succeed(undefined)
 
-const renewKey = (state: RouteCallState): Attempted => {
+const tryRenewKey = (state: RouteCallState): RecoveryAttempt => {
   const { lease, renewed, route: { pool } } = state
   if (pool === undefined || lease === undefined || renewed.has(lease.number)) return impossible
   renewed.add(lease.number)
@@ -64,14 +64,14 @@ const renewKey = (state: RouteCallState): Attempted => {
   })
 }
 
-const nextKey = Effect.fnUntraced(function*(state: RouteCallState, { decision: { reason }, error }: Failure) {
+const tryNextKey = Effect.fnUntraced(function*(state: RouteCallState, { decision: { reason }, error }: Failure) {
   const { lease, route: { info, pool }, shared } = state
   if (pool === undefined || lease === undefined) return undefined
-  const resetAfter = CredentialPool.resetAfter(error, yield* Clock.currentTimeMillis)
-  if (reason === "rate_limit") RateLimitGate.refused(state, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
-  const next = yield* takeNext(state, { reason, resetAfter })
+  const resetAfter = CredentialPool.readResetAfter(error, yield* Clock.currentTimeMillis)
+  if (reason === "rate_limit") RateLimitGate.recordRefusal(state, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
+  const next = yield* takeNextLease(state, { reason, resetAfter })
   if (next === undefined) return undefined
-  yield* notice(
+  yield* emitNotice(
     state,
     `${info.provider}: key ${lease.number} of ${pool.size} was refused (${reason}); continuing with key ${next.number}`
   )
@@ -79,25 +79,25 @@ const nextKey = Effect.fnUntraced(function*(state: RouteCallState, { decision: {
 })
 
 /** Changes the form of the call. What an endpoint cannot take stays so; reasoning belongs to one conversation alone. */
-const adapt = (state: RouteCallState, change: Change): Attempted => {
+const adaptCall = (state: RouteCallState, change: Change): RecoveryAttempt => {
   const { route } = state
   const known = change === "without_reasoning" ? state.changes : route.changes
   if (known.has(change)) return impossible
   known.add(change)
-  const what = Recovery.describe({ _tag: "Adapt", change })
-  return Effect.andThen(notice(state, `${routeName(route)} cannot take the request as it is: ${what}`), again)
+  const what = Recovery.describeRecovery({ _tag: "Adapt", change })
+  return Effect.andThen(emitNotice(state, `${formatRouteName(route)} cannot take the request as it is: ${what}`), again)
 }
 
-const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): Attempted => {
+const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): RecoveryAttempt => {
   const { request, route, shared } = state
   if (request === undefined) return impossible
   const { info: { apiMode }, parameters: changes } = route
   for (const name of names) {
-    const to = Adaptation.parameterRemedy(name, { apiMode, changes, request })
+    const to = Adaptation.findParameterRemedy(name, { apiMode, changes, request })
     if (to === null) continue
     changes.set(name, to)
     const what = to === undefined ? `it is sent without it` : `${to} is sent instead`
-    return notice(state, `${routeName(route)} does not take ${name}: ${what}`).pipe(
+    return emitNotice(state, `${formatRouteName(route)} does not take ${name}: ${what}`).pipe(
       Effect.andThen(shared.endpoints?.setParameters(route.id, changes) ?? Effect.void),
       Effect.andThen(again)
     )
@@ -105,81 +105,81 @@ const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): A
   return impossible
 }
 
-const lowerOutputCap = (state: RouteCallState, to: number): Attempted => {
+const lowerOutputCap = (state: RouteCallState, to: number): RecoveryAttempt => {
   const { route } = state
   if (state.outputCap !== undefined && state.outputCap <= to) return impossible
   state.outputCap = to
-  return Effect.andThen(notice(state, `${routeName(route)} allows an answer of ${to} tokens`), again)
+  return Effect.andThen(emitNotice(state, `${formatRouteName(route)} allows an answer of ${to} tokens`), again)
 }
 
 /** Names the reason of a wait: the words for a connection are ours and say what to do; those of a provider are for the end. */
-const whyOf = ({ decision: { message, reason }, error }: Failure): string =>
+const describeWaitReason = ({ decision: { message, reason }, error }: Failure): string =>
   error.reason._tag === "NetworkError" && message !== "" ? message : reason
 
 /** Another key may be ready by now. */
 const changeKey = (state: RouteCallState): Effect.Effect<void> => {
   const { pool } = state.route
   if (pool === undefined || pool.size < 2) return Effect.void
-  giveBack(state)
+  returnLease(state)
   return takeLease(state)
 }
 
 /** Goes back to the queue of the key. */
-const requeue = Effect.fnUntraced(function*(state: RouteCallState, { error }: Failure, asked: Duration.Duration | undefined) {
+const returnToQueue = Effect.fnUntraced(function*(state: RouteCallState, { error }: Failure, asked: Duration.Duration | undefined) {
   const { shared } = state
   const now = yield* Clock.currentTimeMillis
-  const after = asked ?? CredentialPool.resetAfter(error, now)
-  const free = RateLimitGate.isFree(state, after, now)
+  const after = asked ?? CredentialPool.readResetAfter(error, now)
+  const free = RateLimitGate.isFreeRefusal(state, after, now)
   if (!free) state.failures++
   if (state.failures >= shared.maxAttempts) return undefined
   if (after === undefined) state.refusals++
-  RateLimitGate.refused(state, yield* Backoff.wait(shared.backoff, state.refusals, after))
+  RateLimitGate.recordRefusal(state, yield* Backoff.computeWait(shared.backoff, state.refusals, after))
   yield* changeKey(state)
   return "again" as const
 })
 
 type Retry = Extract<Recovery.Recovery, { readonly _tag: "RetryAfter" }>
 
-const retry = Effect.fnUntraced(function*(state: RouteCallState, failed: Failure, { after, exact }: Retry) {
+const retryLater = Effect.fnUntraced(function*(state: RouteCallState, failed: Failure, { after, exact }: Retry) {
   const { route: { info }, shared } = state
   if (state.spent) return undefined
-  if (failed.decision.reason === "rate_limit") return yield* requeue(state, failed, after)
+  if (failed.decision.reason === "rate_limit") return yield* returnToQueue(state, failed, after)
   state.failures++
   if (state.failures >= shared.maxAttempts) return undefined
-  const duration = exact === true && after !== undefined ? after : yield* Backoff.wait(shared.backoff, state.failures, after)
-  yield* wait(state, { reason: `${info.provider}: ${whyOf(failed)}`, duration, attempt: state.failures + 1 })
+  const duration = exact === true && after !== undefined ? after : yield* Backoff.computeWait(shared.backoff, state.failures, after)
+  yield* waitAndNotify(state, { reason: `${info.provider}: ${describeWaitReason(failed)}`, duration, attempt: state.failures + 1 })
   yield* changeKey(state)
   return "again" as const
 })
 
-const rebuild = Effect.fnUntraced(function*(state: RouteCallState, { error }: Failure) {
+const rebuildConnection = Effect.fnUntraced(function*(state: RouteCallState, { error }: Failure) {
   const { isPrimary, route, shared } = state
   if (state.rebuilt || !isPrimary || !route.isDirect || error.reason._tag !== "NetworkError") return undefined
   state.rebuilt = true
   yield* shared.providers.retire(route.routeWith(state.lease))
-  const duration = Backoff.beforeRebuilt(state.failures)
-  yield* wait(state, { reason: `${route.info.provider}: a new connection`, duration, attempt: 1 })
+  const duration = Backoff.computeRebuildDelay(state.failures)
+  yield* waitAndNotify(state, { reason: `${route.info.provider}: a new connection`, duration, attempt: 1 })
   state.failures = 0
   return "again" as const
 })
 
-const nextRoute = Effect.fnUntraced(function*(state: RouteCallState, { decision: { reason }, error }: Failure) {
+const tryNextRoute = Effect.fnUntraced(function*(state: RouteCallState, { decision: { reason }, error }: Failure) {
   if (!state.hasNext) return undefined
   if (reason === "rate_limit") {
-    const resetAfter = CredentialPool.resetAfter(error, yield* Clock.currentTimeMillis)
-    RateLimitGate.refused(state, resetAfter ?? Duration.fromInputUnsafe(state.shared.backoff.base))
+    const resetAfter = CredentialPool.readResetAfter(error, yield* Clock.currentTimeMillis)
+    RateLimitGate.recordRefusal(state, resetAfter ?? Duration.fromInputUnsafe(state.shared.backoff.base))
   }
   return "next route" as const
 })
 
-const attempt = (state: RouteCallState, recovery: Recovery.Recovery, failed: Failure): Attempted => {
+const attemptRecovery = (state: RouteCallState, recovery: Recovery.Recovery, failed: Failure): RecoveryAttempt => {
   switch (recovery._tag) {
     case "RenewKey":
-      return renewKey(state)
+      return tryRenewKey(state)
     case "NextKey":
-      return nextKey(state, failed)
+      return tryNextKey(state, failed)
     case "Adapt":
-      return adapt(state, recovery.change)
+      return adaptCall(state, recovery.change)
     case "AdaptParameters":
       return adaptParameters(state, recovery.names)
     case "LowerOutputCap":
@@ -187,19 +187,19 @@ const attempt = (state: RouteCallState, recovery: Recovery.Recovery, failed: Fai
     case "Compact":
       return Effect.succeed("give up")
     case "RetryAfter":
-      return retry(state, failed, recovery)
+      return retryLater(state, failed, recovery)
     case "Rebuild":
-      return rebuild(state, failed)
+      return rebuildConnection(state, failed)
     case "NextRoute":
-      return nextRoute(state, failed)
+      return tryNextRoute(state, failed)
   }
 }
 
 /** Recovers from a failure as its decision says: by the first of its recoveries that is possible. */
-const recover = Effect.fnUntraced(function*(state: RouteCallState, failed: Failure): Effect.fn.Return<Onward> {
-  if (failed.decision.reason === "rate_limit") yield* RateLimitGate.judge(state, failed.error)
+const recoverFromFailure = Effect.fnUntraced(function*(state: RouteCallState, failed: Failure): Effect.fn.Return<Onward> {
+  if (failed.decision.reason === "rate_limit") yield* RateLimitGate.learnFromRefusal(state, failed.error)
   for (const recovery of failed.decision.recoveries) {
-    const onward = yield* attempt(state, recovery, failed)
+    const onward = yield* attemptRecovery(state, recovery, failed)
     if (onward !== undefined) return onward
   }
   return "give up"
@@ -214,11 +214,11 @@ export type Outcome =
   | { readonly _tag: "GivenUp" } & Failure
 
 /** Returns the failure of a provider; any other failure is the attempt's own, and ends the call. */
-const ofProvider = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
+const selectProviderFailure = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
   AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error)
 
 /** Discards what had streamed by in attempts that came to nothing: it belongs to no answer. */
-const discard = ({ log, question }: RouteCallState): Effect.Effect<void> => {
+const discardStreamed = ({ log, question }: RouteCallState): Effect.Effect<void> => {
   log.isDirty = false
   return question.discard ?? Effect.void
 }
@@ -227,11 +227,11 @@ const discard = ({ log, question }: RouteCallState): Effect.Effect<void> => {
  * Keeps what was read of an answer that broke off, or marks what streamed by as discarded. False when the rest has been
  * asked for often enough on this route.
  */
-const brokeOff = Effect.fnUntraced(function*(
+const handleBrokenAnswer = Effect.fnUntraced(function*(
   state: RouteCallState,
   { reason }: Decision
 ): Effect.fn.Return<boolean> {
-  const { anything, text } = PartialAnswer.of(state.progress?.parts ?? [])
+  const { anything, text } = PartialAnswer.readStreamedText(state.progress?.parts ?? [])
   if (!anything) return true
   const { delivered } = state.question
   const isRead = text !== "" && delivered?.isRead() === true
@@ -239,16 +239,16 @@ const brokeOff = Effect.fnUntraced(function*(
   else state.log.isDirty = true
   const mayGoOn = !isRead || ++state.continuations <= state.shared.streamRetries
   const next = isRead ? "asking for the rest" : "asking again"
-  yield* tell(state, {
+  yield* emitEvent(state, {
     _tag: "Notice",
     level: "warning",
-    message: `${routeName(state.route)}: the answer broke off (${reason})${mayGoOn ? `: ${next}` : ""}`
+    message: `${formatRouteName(state.route)}: the answer broke off (${reason})${mayGoOn ? `: ${next}` : ""}`
   })
   return mayGoOn
 })
 
 /** Takes over what earlier runs learnt of the endpoint, once. */
-const recall = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void> | undefined => {
+const recallParameters = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void> | undefined => {
   if (route.recalled || endpoints === undefined) return undefined
   route.recalled = true
   return Effect.map(endpoints.parameters(route.id), (changes) => {
@@ -256,30 +256,30 @@ const recall = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void>
   })
 }
 
-const attempts = Effect.fnUntraced(function*<E>(state: RouteCallState): Effect.fn.Return<Outcome, E> {
+const attemptUntilDone = Effect.fnUntraced(function*<E>(state: RouteCallState): Effect.fn.Return<Outcome, E> {
   const { hasNext, log, route, shared } = state
-  const attempt = (provider: Provider) => Attempt.run<E>(state, provider)
+  const attemptWith = (provider: Provider) => Attempt.runAttempt<E>(state, provider)
   if (route.pool !== undefined) yield* takeLease(state)
   for (;;) {
-    const limited = yield* RateLimitGate.pass(state)
+    const limited = yield* RateLimitGate.waitForAdmission(state)
     if (limited !== undefined) {
-      return { _tag: "NextRoute", error: limited, decision: decisionOf(state, limited) }
+      return { _tag: "NextRoute", error: limited, decision: decideOnFailure(state, limited) }
     }
-    if (log.isDirty === true) yield* discard(state)
+    if (log.isDirty === true) yield* discardStreamed(state)
     state.progress = undefined
-    const asked = route.provider === undefined ? shared.providers.use(route.routeWith(state.lease), attempt) : attempt(route.provider)
-    const result = yield* Effect.catch(asked, ofProvider)
+    const asked = route.provider === undefined ? shared.providers.use(route.routeWith(state.lease), attemptWith) : attemptWith(route.provider)
+    const result = yield* Effect.catch(asked, selectProviderFailure)
     if (!AiError.isAiError(result)) {
       yield* shared.catalogue.probing.succeeded(route.route)
-      yield* RateLimitGate.answered(state)
+      yield* RateLimitGate.recordSuccess(state)
       return { _tag: "Answered", answer: result }
     }
-    const decision = decisionOf(state, result)
-    if (!(yield* brokeOff(state, decision))) {
+    const decision = decideOnFailure(state, result)
+    if (!(yield* handleBrokenAnswer(state, decision))) {
       return { _tag: hasNext ? "NextRoute" : "GivenUp", error: result, decision }
     }
-    const onward = yield* recover(state, { error: result, decision })
-    RateLimitGate.release(state)
+    const onward = yield* recoverFromFailure(state, { error: result, decision })
+    RateLimitGate.releaseAdmission(state)
     if (onward === "again") continue
     const { status, wrongAddress } = decision
     const { provider } = route.info
@@ -289,19 +289,19 @@ const attempts = Effect.fnUntraced(function*<E>(state: RouteCallState): Effect.f
 })
 
 /** Makes a call on a route. */
-export const run = <E>(call: Call, route: ManagedRoute, position: Position): Effect.Effect<Outcome, E> =>
+export const callRoute = <E>(call: Call, route: ManagedRoute, position: Position): Effect.Effect<Outcome, E> =>
   Effect.clockWith((clock) => {
     const startedAt = clock.currentTimeMillisUnsafe()
     const begun = Effect.flatMap(call.shared.catalogue.known(route.route), (known) => {
-      const state = make(call, position, route, known, clock, startedAt)
-      return Effect.onExit(attempts<E>(state), () => close(state))
+      const state = makeCallState(call, position, route, known, clock, startedAt)
+      return Effect.onExit(attemptUntilDone<E>(state), () => closeState(state))
     })
-    const recalled = recall(call.shared, route)
+    const recalled = recallParameters(call.shared, route)
     return recalled === undefined ? begun : Effect.andThen(recalled, begun)
   })
 
-const close = (state: RouteCallState): Effect.Effect<void> => {
-  RateLimitGate.release(state)
-  giveBack(state)
+const closeState = (state: RouteCallState): Effect.Effect<void> => {
+  RateLimitGate.releaseAdmission(state)
+  returnLease(state)
   return Effect.void
 }

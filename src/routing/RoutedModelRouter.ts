@@ -28,7 +28,7 @@
  * import { Agent, Routing } from "hermes-effect"
  *
  * const program = Agent.run({ prompt: "Hello" }).pipe(
- *   Effect.tapErrorTag("AiError", (error) => Effect.logError(Routing.explain(error)))
+ *   Effect.tapErrorTag("AiError", (error) => Effect.logError(Routing.explainDecision(error)))
  * )
  * ```
  *
@@ -55,9 +55,9 @@ import type * as Breakers from "./Breakers.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
 import * as CredentialPool from "./CredentialPool.ts"
-import { type Call, type ManagedRoute, manageRoute, routeName, type Shared } from "./RouteCallState.ts"
+import { type Call, type ManagedRoute, manageRoute, formatRouteName, type Shared } from "./RouteCallState.ts"
 import * as RouteRetry from "./RouteRetry.ts"
-import { ModelRouter, newLog, type Question, RouterStatus, type Service } from "./ModelRouter.ts"
+import { ModelRouter, makeLog, type Question, RouterStatus, type Service } from "./ModelRouter.ts"
 import type { Open } from "./OpenRoute.ts"
 import type { PoolStore } from "./PoolStore.ts"
 import type { Strategy } from "./CredentialPool.ts"
@@ -94,7 +94,7 @@ const identity = memoize(({ apiKey, ...rest }: Route.Route): string =>
     apiKey === undefined ? null : Redacted.value(apiKey)
   ]))
 
-const unopened = (route: Route.Route) => (error: AiError.AiError | ConfigError): AiError.AiError =>
+const toOpeningError = (route: Route.Route) => (error: AiError.AiError | ConfigError): AiError.AiError =>
   AiError.isAiError(error) ? error : AiError.make({
     module: "OpenProviders",
     method: "open",
@@ -110,21 +110,21 @@ export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<Open
     const owner = yield* Effect.scope
     const opening = yield* Semaphore.make(1)
 
-    const close = ({ scope }: OpenProvider): Effect.Effect<void> => Scope.close(scope, Exit.void)
+    const closeProvider = ({ scope }: OpenProvider): Effect.Effect<void> => Scope.close(scope, Exit.void)
 
-    const remove = (key: string, entry: OpenProvider): Effect.Effect<void> => {
+    const evictProvider = (key: string, entry: OpenProvider): Effect.Effect<void> => {
       kept.delete(key)
       entry.evicted = true
-      return entry.uses === 0 ? close(entry) : Effect.void
+      return entry.uses === 0 ? closeProvider(entry) : Effect.void
     }
 
     const evict = Effect.suspend(() => {
       const [oldest] = kept
-      return oldest === undefined || kept.size <= capacity ? Effect.void : remove(...oldest)
+      return oldest === undefined || kept.size <= capacity ? Effect.void : evictProvider(...oldest)
     })
 
     /** Takes a use of what is open, as the youngest. */
-    const find = (key: string): OpenProvider | undefined => {
+    const reuseProvider = (key: string): OpenProvider | undefined => {
       const entry = kept.get(key)
       if (entry === undefined) return undefined
       kept.delete(key)
@@ -133,14 +133,14 @@ export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<Open
       return entry
     }
 
-    const opened = (key: string, route: Route.Route): Effect.Effect<OpenProvider, AiError.AiError> =>
+    const openAndKeep = (key: string, route: Route.Route): Effect.Effect<OpenProvider, AiError.AiError> =>
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function*() {
-          const found = find(key)
+          const found = reuseProvider(key)
           if (found !== undefined) return found
           const scope = yield* Scope.fork(owner)
           const provider = yield* restore(Scope.provide(open(route), scope)).pipe(
-            Effect.mapError(unopened(route)),
+            Effect.mapError(toOpeningError(route)),
             Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
           )
           const entry: OpenProvider = { provider, scope, uses: 1, evicted: false }
@@ -150,32 +150,32 @@ export const makeOpenProviders = (open: Open, capacity = 64): Effect.Effect<Open
         })
       )
 
-    const acquire = (route: Route.Route): Effect.Effect<OpenProvider, AiError.AiError> =>
+    const acquireProvider = (route: Route.Route): Effect.Effect<OpenProvider, AiError.AiError> =>
       Effect.suspend(() => {
         const key = identity(route)
-        const found = find(key)
-        return found === undefined ? opening.withPermit(opened(key, route)) : Effect.succeed(found)
+        const found = reuseProvider(key)
+        return found === undefined ? opening.withPermit(openAndKeep(key, route)) : Effect.succeed(found)
       })
 
-    const release = (entry: OpenProvider): Effect.Effect<void> =>
+    const releaseUse = (entry: OpenProvider): Effect.Effect<void> =>
       Effect.suspend(() => {
         entry.uses--
-        return entry.evicted && entry.uses === 0 ? close(entry) : Effect.void
+        return entry.evicted && entry.uses === 0 ? closeProvider(entry) : Effect.void
       })
 
     return {
-      use: (route, body) => Effect.acquireUseRelease(acquire(route), ({ provider }) => body(provider), release),
+      use: (route, body) => Effect.acquireUseRelease(acquireProvider(route), ({ provider }) => body(provider), releaseUse),
       retire: (route) =>
         Effect.suspend(() => {
           const key = identity(route)
           const entry = kept.get(key)
-          return entry === undefined ? Effect.void : remove(key, entry)
+          return entry === undefined ? Effect.void : evictProvider(key, entry)
         }),
       size: () => kept.size
     }
   })
 
-export { type CallSituation, classify, type Decision, explain, Reason } from "./Classification.ts"
+export { type CallSituation, classify, type Decision, explainDecision, Reason } from "./Classification.ts"
 export type { Recovery } from "./Recovery.ts"
 export * as RateGuard from "./RateGuard.ts"
 export { RouterStatus, type RouteStatus } from "./ModelRouter.ts"
@@ -220,47 +220,47 @@ export interface Options {
 const defaultAttempts = 3
 
 /** Routes of one provider with the same keys share a pool, and with it what is known of the keys. */
-const keysOf = ({ credentials = [], route }: ChainEntry): string =>
+const formatPoolIdentity = ({ credentials = [], route }: ChainEntry): string =>
   [route.provider, ...credentials.map(({ key }) => Redacted.value(key))].join("\n")
 
 /** A provider's pool has its name; a second one with other keys is another pool. */
-const poolName = (provider: string, pools: ReadonlyMap<string, unknown>): string => {
+const choosePoolName = (provider: string, pools: ReadonlyMap<string, unknown>): string => {
   const others = [...pools.keys()].filter((keys) => keys.startsWith(`${provider}\n`)).length
   return others === 0 ? provider : `${provider}#${others + 1}`
 }
 
-const managed = Effect.fnUntraced(function*({ apart = [], chain, store }: Options) {
+const makeManagedRoutes = Effect.fnUntraced(function*({ apart = [], chain, store }: Options) {
   const pools = new Map<string, CredentialPool.CredentialPool>()
-  const make = Effect.fnUntraced(function*(entry: ChainEntry) {
+  const makeManagedRoute = Effect.fnUntraced(function*(entry: ChainEntry) {
     const { credentials = [], limits, provider, route, strategy } = entry
-    const keys = keysOf(entry)
+    const keys = formatPoolIdentity(entry)
     let pool = pools.get(keys)
     if (pool === undefined && credentials.length > 0) {
-      pool = yield* CredentialPool.make({ name: poolName(route.provider, pools), credentials, strategy, store })
+      pool = yield* CredentialPool.make({ name: choosePoolName(route.provider, pools), credentials, strategy, store })
       pools.set(keys, pool)
     }
     return manageRoute({ route, pool, limits, provider })
   })
-  const first = yield* make(chain[0])
-  const routes = [first, ...yield* Effect.forEach(chain.slice(1), make)]
-  return { first, routes, apart: yield* Effect.forEach(apart, make) }
+  const first = yield* makeManagedRoute(chain[0])
+  const routes = [first, ...yield* Effect.forEach(chain.slice(1), makeManagedRoute)]
+  return { first, routes, apart: yield* Effect.forEach(apart, makeManagedRoute) }
 })
 
 const alone = { hasNext: false, isPrimary: true }
 
 /** Makes a router and the view of its state. */
-export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<
+export const makeRouter = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<
   { readonly router: Service; readonly status: RouterStatus["Service"] },
   never,
   Scope.Scope
 > {
-  const { apart, first, routes } = yield* managed(options)
+  const { apart, first, routes } = yield* makeManagedRoutes(options)
   // A route that is the only one is always asked: it needs no breaker.
   const failover = routes.length < 2
     ? undefined
     : (yield* Effect.promise(() => import("./Failover.ts"))).make(routes, options.breaker)
   const own = new WeakMap<Route.Route, ManagedRoute>()
-  const catalogue = options.catalogue ?? Catalogue.bundled()
+  const catalogue = options.catalogue ?? Catalogue.makeBundled()
   const shared: Shared = {
     catalogue,
     endpoints: options.endpoints,
@@ -272,10 +272,10 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     maxAttempts: Math.max(1, options.maxAttempts ?? defaultAttempts)
   }
   const primaryRoute = options.chain[0].route
-  const primary = Route.info(primaryRoute)
+  const primary = Route.toInfo(primaryRoute)
   const onPrimary = Effect.succeed(primaryRoute)
 
-  const managedOf = (route: Route.Route): ManagedRoute => {
+  const findManagedRoute = (route: Route.Route): ManagedRoute => {
     const known = own.get(route)
     if (known !== undefined) return known
     const made = apart.find((one) => Routes.isSame(one.route, route)) ?? manageRoute({ route, pool: undefined, limits: undefined })
@@ -283,21 +283,21 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     return made
   }
 
-  const onOne = <E>(call: Call, route: ManagedRoute) =>
+  const callSingleRoute = <E>(call: Call, route: ManagedRoute) =>
     Effect.flatMap(
-      RouteRetry.run<E>(call, route, alone),
+      RouteRetry.callRoute<E>(call, route, alone),
       (outcome) => outcome._tag === "Answered" ? Effect.succeed(outcome.answer) : Effect.fail(outcome.error)
     )
 
   const call: Service["call"] = <E>(interceptors: Interceptors, question: Question) =>
     Effect.suspend((): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
-      const { log = newLog(), route } = question
+      const { log = makeLog(), route } = question
       log.isDirty = false
       const call: Call = { shared, interceptors, question, log }
       const answered = route !== undefined && route !== primaryRoute
-        ? onOne<E>(call, managedOf(route))
+        ? callSingleRoute<E>(call, findManagedRoute(route))
         : failover === undefined
-        ? onOne<E>(call, first)
+        ? callSingleRoute<E>(call, first)
         : failover.call<E>(call)
       // The translation of the last failure comes out in its place; `E` is what wrappers fail with.
       return Effect.catch(answered, (error) => {
@@ -312,7 +312,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     const route = routes[to]
     if (route === undefined) return undefined
     failover?.move(turn, to, undefined, now)
-    yield* Effect.logDebug(`session ${turn.session} continues with ${routeName(route)}: ${why}`)
+    yield* Effect.logDebug(`session ${turn.session} continues with ${formatRouteName(route)}: ${why}`)
     return route.info
   })
 
@@ -338,7 +338,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   }
 })
 
-/** {@link make} as Layer. */
+/** {@link makeRouter} as Layer. */
 export const layer = (options: Options): Layer.Layer<ModelRouter | RouterStatus> =>
-  Layer.effectContext(Effect.map(make(options), ({ router, status }) =>
+  Layer.effectContext(Effect.map(makeRouter(options), ({ router, status }) =>
     Context.make(ModelRouter, router).pipe(Context.add(RouterStatus, status))))

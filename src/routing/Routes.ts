@@ -56,7 +56,7 @@ export interface ModelSettings {
 }
 
 /** A route, with the names of the sources of its address and key. */
-interface Traced {
+interface TracedRoute {
   readonly route: Route
   readonly address: string
   readonly key: string
@@ -66,7 +66,7 @@ interface Traced {
 export const offline: Route = { provider: "offline", model: "offline", apiMode: "chat_completions" }
 
 /** A provider settled on, before its key and protocol are. */
-interface Choice extends Keys.Claim {
+interface ProviderChoice extends Keys.Claim {
   readonly name: string
   /** Name that the protocol is detected from; undefined where the provider was inferred from the address. */
   readonly detectAs: string | undefined
@@ -78,11 +78,11 @@ interface Choice extends Keys.Claim {
   readonly apiMode?: Configurable | undefined
 }
 
-type Resolved<A> = Result.Result<A, ConfigError>
+type RouteResult<A> = Result.Result<A, ConfigError>
 
-const fail = (path: string, message: string): Resolved<never> => Result.fail(new ConfigError({ path, message }))
+const failWith = (path: string, message: string): RouteResult<never> => Result.fail(new ConfigError({ path, message }))
 
-const given = (text: string | undefined): string | undefined => {
+const trimToValue = (text: string | undefined): string | undefined => {
   const trimmed = text?.trim()
   return trimmed === "" ? undefined : trimmed
 }
@@ -98,51 +98,51 @@ interface EnvironmentAddress {
   readonly label: string
 }
 
-const labelOf = (source: Keys.VariableLevel): string => source === "env-file" ? `.env: ${endpointVariable}` : endpointVariable
+const formatSourceLabel = (source: Keys.VariableLevel): string => source === "env-file" ? `.env: ${endpointVariable}` : endpointVariable
 
-const environmentAddress = (lookup: Keys.Lookup): EnvironmentAddress | undefined => {
-  const source = Keys.sourceOf(lookup, endpointVariable)
+const findEnvironmentAddress = (lookup: Keys.Lookup): EnvironmentAddress | undefined => {
+  const source = Keys.findSource(lookup, endpointVariable)
   const value = source === undefined ? undefined : lookup(endpointVariable, source)
   return source === undefined || value === undefined
     ? undefined
-    : { baseUrl: Redacted.value(value).trim(), source, label: labelOf(source) }
+    : { baseUrl: Redacted.value(value).trim(), source, label: formatSourceLabel(source) }
 }
 
 /** The user's own address, and whose variables may follow it. */
-const ownAddressOf = ({ addressFrom, baseUrl }: ModelSettings) => {
+const describeOwnAddress = ({ addressFrom, baseUrl }: ModelSettings) => {
   const { label = ownAddress, level = "file", namesProvider = false } = addressFrom ?? {}
   const source = level === "environment" || level === "env-file" ? level : undefined
   return {
-    baseUrl: given(baseUrl),
+    baseUrl: trimToValue(baseUrl),
     addressAt: label.startsWith("config.yaml: ") ? label.slice("config.yaml: ".length) : label,
     from: label,
     source,
-    isEndpoint: source !== undefined && label === labelOf(source),
+    isEndpoint: source !== undefined && label === formatSourceLabel(source),
     namesProvider
   }
 }
 
-const namedEndpoint = (settings: ModelSettings, name: string): NamedEndpoint | undefined => {
+const findNamedEndpoint = (settings: ModelSettings, name: string): NamedEndpoint | undefined => {
   const wanted = (name.startsWith("custom:") ? name.slice("custom:".length) : name).trim().toLowerCase()
   return settings.customProviders?.find((endpoint) => endpoint.name.trim().toLowerCase() === wanted)
 }
 
-const unknownProvider = (settings: ModelSettings, name: string): Resolved<never> => {
+const failForUnknownProvider = (settings: ModelSettings, name: string): RouteResult<never> => {
   const own = settings.customProviders?.map((endpoint) => endpoint.name.trim().toLowerCase()) ?? []
-  const near = Directory.nearest(name, [...own, ...settings.otherProviders ?? []])
-  return fail(
+  const near = Directory.findNearestName(name, [...own, ...settings.otherProviders ?? []])
+  return failWith(
     "model.provider",
     `model.provider: unknown provider "${name}": ${near === undefined ? "" : `did you mean "${near}"? `}`
       + "For an endpoint of your own use the provider custom with model.base_url"
   )
 }
 
-const byName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): Resolved<Choice> => {
-  const endpoint = namedEndpoint(settings, name)
-  const own = ownAddressOf(settings)
+const chooseByName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): RouteResult<ProviderChoice> => {
+  const endpoint = findNamedEndpoint(settings, name)
+  const own = describeOwnAddress(settings)
   if (endpoint !== undefined) {
     const label = `custom_providers (${endpoint.name})`
-    const isMoved = own.baseUrl !== undefined && EndpointAddress.normalized(own.baseUrl) !== EndpointAddress.normalized(endpoint.baseUrl)
+    const isMoved = own.baseUrl !== undefined && EndpointAddress.normalizeAddress(own.baseUrl) !== EndpointAddress.normalizeAddress(endpoint.baseUrl)
     return Result.succeed({
       name: `custom:${endpoint.name.trim().toLowerCase()}`,
       entry: Directory.custom,
@@ -155,11 +155,11 @@ const byName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): Res
       apiMode: isMoved ? undefined : endpoint.apiMode
     })
   }
-  const entry = Directory.find(name)
-  if (entry === undefined) return unknownProvider(settings, name)
+  const entry = Directory.findProvider(name)
+  if (entry === undefined) return failForUnknownProvider(settings, name)
   // A key of the route's own is for OpenAI itself: the address of the environment is for a route that has none.
   const isOpen = entry.name === "custom" || (entry.name === "openai" && settings.apiKey === undefined && settings.keyEnv === undefined)
-  const fromEnvironment = own.baseUrl === undefined && isOpen ? environmentAddress(lookup) : undefined
+  const fromEnvironment = own.baseUrl === undefined && isOpen ? findEnvironmentAddress(lookup) : undefined
   return Result.succeed({
     name: entry.name,
     entry,
@@ -175,11 +175,11 @@ const byName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): Res
   })
 }
 
-const byAddress = (baseUrl: string, at: Pick<ReturnType<typeof ownAddressOf>, "addressAt" | "from" | "isEndpoint" | "source">): Choice => {
-  const detected = Detection.detect({ model: "", baseUrl })
+const chooseByAddress = (baseUrl: string, at: Pick<ReturnType<typeof describeOwnAddress>, "addressAt" | "from" | "isEndpoint" | "source">): ProviderChoice => {
+  const detected = Detection.detectRoute({ model: "", baseUrl })
   const found = detected.apiMode === "bedrock_converse"
-    ? Directory.find("bedrock")
-    : Directory.atHost(Detection.address(baseUrl).host)
+    ? Directory.findProvider("bedrock")
+    : Directory.findByHost(Detection.parseAddress(baseUrl).host)
   const entry = found ?? Directory.custom
   return {
     name: entry.name,
@@ -193,89 +193,89 @@ const byAddress = (baseUrl: string, at: Pick<ReturnType<typeof ownAddressOf>, "a
   }
 }
 
-const byModel = (settings: ModelSettings, lookup: Keys.Lookup, model: string): Resolved<Choice> => {
+const chooseByModel = (settings: ModelSettings, lookup: Keys.Lookup, model: string): RouteResult<ProviderChoice> => {
   const vendor = model.includes("/") ? model.slice(0, model.indexOf("/")) : undefined
   const maker = vendor === undefined
     ? Directory.entries.find((entry) => entry.families.some((family) => model.toLowerCase().startsWith(family)))
-    : Directory.find(vendor)
-  const hasKey = (entry: Directory.Entry): boolean => Keys.firstSet(lookup, entry.keyVariables) !== undefined
+    : Directory.findProvider(vendor)
+  const hasKey = (entry: Directory.Entry): boolean => Keys.findFirstSet(lookup, entry.keyVariables) !== undefined
   const aggregator = vendor === undefined
     ? undefined
     : Directory.entries.find((entry) => entry.aggregator && hasKey(entry))
   const entry = aggregator ?? (maker !== undefined && hasKey(maker) ? maker : undefined)
-  if (entry !== undefined) return Result.map(byName(settings, lookup, entry.name), (choice) => ({ ...choice, ofEnvironment: true }))
+  if (entry !== undefined) return Result.map(chooseByName(settings, lookup, entry.name), (choice) => ({ ...choice, ofEnvironment: true }))
   const recommended = [...new Set([...(maker?.keyVariables.slice(0, 1) ?? []), "OPENROUTER_API_KEY"])]
-  return fail(
+  return failWith(
     "model.provider",
-    `no provider is configured for the model "${model}": set model.provider, or ${Keys.either(recommended)}, or model.base_url`
+    `no provider is configured for the model "${model}": set model.provider, or ${Keys.joinAlternatives(recommended)}, or model.base_url`
   )
 }
 
-const choose = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Choice | undefined> => {
-  const provider = given(settings.provider)
-  const model = given(settings.model)
-  if (provider !== undefined && provider.toLowerCase() !== "auto") return byName(settings, lookup, provider)
-  const own = ownAddressOf(settings)
-  if (own.baseUrl !== undefined) return Result.succeed(byAddress(own.baseUrl, own))
-  const fromEnvironment = environmentAddress(lookup)
+const chooseProvider = (settings: ModelSettings, lookup: Keys.Lookup): RouteResult<ProviderChoice | undefined> => {
+  const provider = trimToValue(settings.provider)
+  const model = trimToValue(settings.model)
+  if (provider !== undefined && provider.toLowerCase() !== "auto") return chooseByName(settings, lookup, provider)
+  const own = describeOwnAddress(settings)
+  if (own.baseUrl !== undefined) return Result.succeed(chooseByAddress(own.baseUrl, own))
+  const fromEnvironment = findEnvironmentAddress(lookup)
   if (fromEnvironment !== undefined) {
     const { baseUrl, label, source } = fromEnvironment
-    return Result.succeed({ ...byAddress(baseUrl, { addressAt: endpointVariable, from: label, isEndpoint: true, source }), ofEnvironment: true })
+    return Result.succeed({ ...chooseByAddress(baseUrl, { addressAt: endpointVariable, from: label, isEndpoint: true, source }), ofEnvironment: true })
   }
   if (model === undefined || model === offline.model) return Result.succeed(undefined)
-  return byModel(settings, lookup, model)
+  return chooseByModel(settings, lookup, model)
 }
 
-const checkAddress = (choice: Choice): Resolved<string | undefined> => {
+const checkAddress = (choice: ProviderChoice): RouteResult<string | undefined> => {
   const { addressAt, baseUrl, entry } = choice
   if (baseUrl === undefined) {
     if (entry.baseUrl !== undefined || entry.authentication === "aws") return Result.succeed(undefined)
     const variable = entry.name === "custom" ? ` (or ${endpointVariable})` : ""
-    return fail("model.base_url", `the provider "${choice.name}" needs an address: set model.base_url${variable}`)
+    return failWith("model.base_url", `the provider "${choice.name}" needs an address: set model.base_url${variable}`)
   }
   // A parser of URLs takes the next word for a host that is left out.
   const url = /^https?:\/\/[^/]/i.test(baseUrl.trim()) ? URL.parse(baseUrl.trim()) : null
   if (url === null || url.hostname === "") {
-    return fail(addressAt, `${addressAt}: "${baseUrl}" is not an address: write it like https://host/v1`)
+    return failWith(addressAt, `${addressAt}: "${baseUrl}" is not an address: write it like https://host/v1`)
   }
   if (url.username !== "" || url.password !== "") {
-    return fail(addressAt, `${addressAt}: the address must not carry a user or password: put the key in model.api_key`)
+    return failWith(addressAt, `${addressAt}: the address must not carry a user or password: put the key in model.api_key`)
   }
   return Result.succeed(baseUrl)
 }
 
 /** A model id as the provider knows it: direct providers get the bare id, aggregators the whole (`hermes-llm.md` §2.3). */
-const modelId = (entry: Directory.Entry, model: string): string => {
+const toModelId = (entry: Directory.Entry, model: string): string => {
   const slash = model.indexOf("/")
   if (slash < 0 || entry.aggregator || entry.authentication === "optional") return model
-  return Directory.find(model.slice(0, slash)) === entry ? model.slice(slash + 1) : model
+  return Directory.findProvider(model.slice(0, slash)) === entry ? model.slice(slash + 1) : model
 }
 
 /** The route that the settings mean, with the sources of its parts; see the module. */
-export const trace = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Traced> =>
+export const traceRoute = (settings: ModelSettings, lookup: Keys.Lookup): RouteResult<TracedRoute> =>
   Result.gen(function*() {
-    const choice = yield* choose(settings, lookup)
+    const choice = yield* chooseProvider(settings, lookup)
     if (choice === undefined || choice.entry.name === offline.provider) return { route: offline, address: "none", key: "none" }
     const { entry } = choice
     const baseUrl = yield* checkAddress(choice)
-    const asked = given(settings.model)
+    const asked = trimToValue(settings.model)
     if (asked === undefined) {
-      return yield* fail(
+      return yield* failWith(
         "model.default",
         `no model is named for the provider "${choice.name}": set model.default (or pass --model)`
       )
     }
-    const model = modelId(entry, asked)
-    const { host } = Detection.address(baseUrl)
-    const { from, key: apiKey } = yield* Keys.resolve(choice, baseUrl, settings, lookup)
-    const found = Detection.detect({
+    const model = toModelId(entry, asked)
+    const { host } = Detection.parseAddress(baseUrl)
+    const { from, key: apiKey } = yield* Keys.resolveKey(choice, baseUrl, settings, lookup)
+    const found = Detection.detectRoute({
       provider: choice.detectAs,
       model,
       baseUrl,
       apiMode: settings.apiMode ?? choice.apiMode
     })
-    const regionVariable = Detection.hostRegion(host) === undefined
-      ? Keys.firstSet(lookup, ["AWS_REGION", "AWS_DEFAULT_REGION"])
+    const regionVariable = Detection.readHostRegion(host) === undefined
+      ? Keys.findFirstSet(lookup, ["AWS_REGION", "AWS_DEFAULT_REGION"])
       : undefined
     const region = found.region === undefined || regionVariable === undefined
       ? found.region
@@ -294,15 +294,15 @@ export const trace = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Tr
     return { route, address: choice.addressFrom ?? "the provider's own", key: from }
   })
 
-/** {@link trace}, the route alone. */
-export const resolve = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Route> =>
-  Result.map(trace(settings, lookup), ({ route }) => route)
+/** {@link traceRoute}, the route alone. */
+export const resolveRoute = (settings: ModelSettings, lookup: Keys.Lookup): RouteResult<Route> =>
+  Result.map(traceRoute(settings, lookup), ({ route }) => route)
 
 /** Returns whether two routes lead to the same model at the same place, whatever their keys. */
 export const isSamePlace = (a: Route, b: Route): boolean =>
   a.provider === b.provider && a.model === b.model && a.baseUrl === b.baseUrl && a.apiMode === b.apiMode
 
-const keyOf = ({ apiKey }: Route): string => apiKey === undefined ? "" : Redacted.value(apiKey)
+const readKey = ({ apiKey }: Route): string => apiKey === undefined ? "" : Redacted.value(apiKey)
 
 /** Returns whether two routes are the same, keys included. */
-export const isSame = (a: Route, b: Route): boolean => isSamePlace(a, b) && keyOf(a) === keyOf(b)
+export const isSame = (a: Route, b: Route): boolean => isSamePlace(a, b) && readKey(a) === readKey(b)

@@ -4,13 +4,13 @@
  * **Details**
  *
  * Silence counts from the beginning, and in a stream from the last piece; as long as whoever reads a piece has not given
- * it back, nobody is silent. Each wrapper of the execution has a limit of its own ({@link Patiences.wrapper}). An attempt
+ * it back, nobody is silent. Each wrapper of the execution has a limit of its own ({@link RoutePatience.wrapper}). An attempt
  * whose silence nobody is told of and that may take for ever is not watched in time. The size of the request is looked at only when
  * the shortest wait is over.
  *
  * Limits grow with the request. An endpoint on this machine or in the private network is waited for without limit, since it
  * may have to load a model first; what the user sets holds everywhere. The request timeout, which ends everything, is the
- * provider's own (`Route.requestTimeoutMillis`), and so is the wait between the bytes of a stream ({@link withReadTimeout}).
+ * provider's own (`Route.requestTimeoutMillis`), and so is the wait between the bytes of a stream ({@link addReadTimeout}).
  *
  * Source: `hermes-llm.md` §2.5, §15.5.
  */
@@ -25,9 +25,9 @@ import type { Route, RouteInfo } from "../domain/Route.ts"
 import * as Detection from "./Detection.ts"
 
 /** Makes the progress of an attempt that begins. */
-export const begin = (): Progress => ({ last: 0, isStreaming: false, firstPartAt: undefined, parts: [] })
+export const beginProgress = (): Progress => ({ last: 0, isStreaming: false, firstPartAt: undefined, parts: [] })
 
-const stale = ({ info }: Provider, millis: number, { isStreaming }: Progress): AiError.AiError =>
+const makeStaleError = ({ info }: Provider, millis: number, { isStreaming }: Progress): AiError.AiError =>
   AiError.make({
     module: "ModelRouter",
     method: "call",
@@ -42,21 +42,21 @@ const stale = ({ info }: Provider, millis: number, { isStreaming }: Progress): A
   })
 
 /** Never succeeds: fails when the silence was too long. */
-const silence = Effect.fnUntraced(function*(
+const failAfterSilence = Effect.fnUntraced(function*(
   { clock, question: { call, heartbeat }, route: { patience } }: RouteCallState,
   provider: Provider,
   progress: Progress
 ): Effect.fn.Return<never, AiError.AiError> {
   const started = clock.currentTimeMillisUnsafe()
-  const tokens = (): number => CallTokens.tokensOf(call)
+  const estimateCallTokens = (): number => CallTokens.estimateTokens(call)
   let limit: number | undefined
   let beat = started + heartbeatMillis
   for (;;) {
     const now = clock.currentTimeMillisUnsafe()
     const silent = progress.last === undefined ? 0 : now - Math.max(progress.last, started)
     if (silent >= (limit ?? patience.least)) {
-      limit ??= progress.isStreaming ? patience.stream(tokens) : patience.call(tokens)
-      if (silent >= limit) return yield* stale(provider, limit, progress)
+      limit ??= progress.isStreaming ? patience.stream(estimateCallTokens) : patience.call(estimateCallTokens)
+      if (silent >= limit) return yield* makeStaleError(provider, limit, progress)
     }
     if (heartbeat !== undefined && now >= beat) {
       if (silent >= heartbeatMillis) yield* heartbeat(now - started)
@@ -68,10 +68,10 @@ const silence = Effect.fnUntraced(function*(
 })
 
 /** Returns whether a part says something; those that only open or close others do not. */
-const says = ({ type }: StreamPart): boolean => type.endsWith("-delta") || type === "tool-call"
+const hasContent = ({ type }: StreamPart): boolean => type.endsWith("-delta") || type === "tool-call"
 
-const reading = (progress: Progress, onPart: OnPart | undefined, clock: Clock.Clock): OnPart => (parts) => {
-  if (progress.firstPartAt === undefined && parts.some(says)) progress.firstPartAt = clock.currentTimeMillisUnsafe()
+const makePartReader = (progress: Progress, onPart: OnPart | undefined, clock: Clock.Clock): OnPart => (parts) => {
+  if (progress.firstPartAt === undefined && parts.some(hasContent)) progress.firstPartAt = clock.currentTimeMillisUnsafe()
   progress.last = undefined
   const kept = onPart === undefined ? Effect.succeed(parts) : onPart(parts)
   return Effect.map(kept, (kept) => {
@@ -82,15 +82,15 @@ const reading = (progress: Progress, onPart: OnPart | undefined, clock: Clock.Cl
 }
 
 /** Executes with the provider, noting each piece in the progress. */
-export const execute = (provider: Provider, progress: Progress, onHeaders: OnHeaders): Provider["execute"] => (request, options) => {
+export const executeWatched = (provider: Provider, progress: Progress, onHeaders: OnHeaders): Provider["execute"] => (request, options) => {
   progress.isStreaming = request["stream"] === true
   return progress.isStreaming
-    ? Effect.clockWith((clock) => provider.execute(request, { onPart: reading(progress, options?.onPart, clock), onHeaders }))
+    ? Effect.clockWith((clock) => provider.execute(request, { onPart: makePartReader(progress, options?.onPart, clock), onHeaders }))
     : provider.execute(request, { ...options, onHeaders })
 }
 
 /** Ends the execution when its provider has been silent for too long. */
-export const bounded = <A, E, R>(
+export const limitSilence = <A, E, R>(
   state: RouteCallState,
   provider: Provider,
   progress: Progress,
@@ -98,7 +98,7 @@ export const bounded = <A, E, R>(
 ): Effect.Effect<A, E | AiError.AiError, R> =>
   state.question.heartbeat === undefined && state.route.patience.least === Infinity
     ? execution
-    : Effect.raceFirst(execution, silence(state, provider, progress))
+    : Effect.raceFirst(execution, failAfterSilence(state, provider, progress))
 
 /** Milliseconds that the user set; what is absent follows the tables. */
 export interface Limits {
@@ -116,13 +116,13 @@ const callTable: Table = [[100_000, 600_000], [50_000, 450_000], [0, 300_000]]
 const heartbeatMillis = 30_000
 
 const isLocal = ({ baseUrl }: { readonly baseUrl?: string | undefined }): boolean =>
-  Detection.isLocal(Detection.address(baseUrl).host)
+  Detection.isLocal(Detection.parseAddress(baseUrl).host)
 
 const readMillis = 120_000
 const requestMillis = 1_800_000
 
 /** The route with the wait between bytes that holds where the user set none. */
-export const withReadTimeout = (route: Route): Route =>
+export const addReadTimeout = (route: Route): Route =>
   route.readTimeoutMillis === undefined
     ? { ...route, readTimeoutMillis: isLocal(route) ? route.requestTimeoutMillis ?? requestMillis : readMillis }
     : route
@@ -130,7 +130,7 @@ export const withReadTimeout = (route: Route): Route =>
 /** Milliseconds that a route may be silent, given the tokens of the request; `Infinity` is for ever. */
 export type Patience = (tokens: () => number) => number
 
-const fromTable = (table: Table): Patience => (tokens) => {
+const lookUpInTable = (table: Table): Patience => (tokens) => {
   const count = tokens()
   return table.find(([above]) => count > above)?.[1] ?? table.at(-1)?.[1] ?? Infinity
 }
@@ -138,15 +138,15 @@ const fromTable = (table: Table): Patience => (tokens) => {
 const forEver: Patience = () => Infinity
 
 /** Milliseconds that a wrapper of a whole call may take by itself. */
-export const wrapperMillis: Patience = fromTable(callTable)
+export const wrapperMillis: Patience = lookUpInTable(callTable)
 
-const patience = (own: number | undefined, route: Pick<RouteInfo, "baseUrl">, table: Table): Patience => {
+const choosePatience = (own: number | undefined, route: Pick<RouteInfo, "baseUrl">, table: Table): Patience => {
   if (own !== undefined) return () => own
-  return isLocal(route) ? forEver : fromTable(table)
+  return isLocal(route) ? forEver : lookUpInTable(table)
 }
 
 /** The patience with a route, for streams and for answers in one piece. */
-export interface Patiences {
+export interface RoutePatience {
   readonly stream: Patience
   readonly call: Patience
   /** The shortest wait that can come of them, so that nobody has to count tokens before it is over. */
@@ -156,10 +156,10 @@ export interface Patiences {
 }
 
 /** Finds the limits of a route. */
-export const patienceOf = (route: Pick<RouteInfo, "baseUrl">, limits: Limits = {}): Patiences => {
-  const none = () => 0
-  const stream = patience(limits.stream, route, streamTable)
-  const call = patience(limits.call, route, callTable)
-  const wrapper: Patience = (tokens) => limits.call ?? limits.stream ?? wrapperMillis(tokens)
-  return { stream, call, least: Math.min(stream(none), call(none)), wrapper }
+export const findPatiences = (route: Pick<RouteInfo, "baseUrl">, limits: Limits = {}): RoutePatience => {
+  const assumeNoTokens = () => 0
+  const stream = choosePatience(limits.stream, route, streamTable)
+  const call = choosePatience(limits.call, route, callTable)
+  const limitWrapper: Patience = (tokens) => limits.call ?? limits.stream ?? wrapperMillis(tokens)
+  return { stream, call, least: Math.min(stream(assumeNoTokens), call(assumeNoTokens)), wrapper: limitWrapper }
 }

@@ -37,14 +37,14 @@ import * as ModelTables from "./catalogue/ModelTables.ts"
 import * as ConfiguredRoutes from "./ConfiguredRoutes.ts"
 import * as Detection from "./Detection.ts"
 import * as Directory from "./ProviderDirectory.ts"
-import { type Lookup, sourceOf } from "./RouteKeys.ts"
+import { type Lookup, findSource } from "./RouteKeys.ts"
 import * as Routes from "./Routes.ts"
 
 /** Key of a pool, or that all are spent. */
 export type PoolKey = { readonly _tag: "Spent" } | { readonly _tag: "Key"; readonly key: Redacted.Redacted<string> }
 
 /** Facts that the choice depends on. */
-export interface World {
+export interface TaskSurroundings {
   readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders" | "sources">
   readonly lookup: Lookup
   /** The main route, with or without its key. */
@@ -72,7 +72,7 @@ export interface Candidate {
 }
 
 /** Candidates of a task. */
-export interface Choice {
+export interface CandidateChoice {
   /** The user named the route: no other is asked. */
   readonly explicit: boolean
   readonly candidates: ReadonlyArray<Candidate>
@@ -113,51 +113,51 @@ const visionModels: Readonly<Record<string, string>> = {
 const customModel = "gpt-4o-mini"
 
 /** Finds the model of a table for a provider. */
-const modelOf = (table: Readonly<Record<string, string>>, provider: string): string | undefined =>
+const findModel = (table: Readonly<Record<string, string>>, provider: string): string | undefined =>
   Object.hasOwn(table, provider) ? table[provider] : undefined
 
 const mainCandidate: Candidate = { label: "main", route: undefined }
 
-const named = (endpoints: Values["customProviders"]): ReadonlyArray<Routes.NamedEndpoint> => endpoints
+const toNamedEndpoints = (endpoints: Values["customProviders"]): ReadonlyArray<Routes.NamedEndpoint> => endpoints
 
-const resolve = ({ lookup, settings }: World, model: Omit<Routes.ModelSettings, "customProviders">) =>
-  Routes.resolve({ ...model, customProviders: named(settings.customProviders) }, lookup)
+const resolveTaskRoute = ({ lookup, settings }: TaskSurroundings, model: Omit<Routes.ModelSettings, "customProviders">) =>
+  Routes.resolveRoute({ ...model, customProviders: toNamedEndpoints(settings.customProviders) }, lookup)
 
-const isOffline = ({ main }: World): boolean => main.provider === "offline"
+const isOffline = ({ main }: TaskSurroundings): boolean => main.provider === "offline"
 
 /** A model that the automatic choice can use at a provider: `vendor/model` is for aggregators. */
-const suiting = (model: string | undefined, provider: string): string | undefined =>
-  model === undefined || !model.includes("/") || Directory.find(provider)?.aggregator === true ? model : undefined
+const keepIfSuitable = (model: string | undefined, provider: string): string | undefined =>
+  model === undefined || !model.includes("/") || Directory.findProvider(provider)?.aggregator === true ? model : undefined
 
 type Task = Overrides & Pick<ConfiguredRoutes.SectionSettings, "addressFrom" | "apiKeyAt"> & { readonly images: boolean }
 
-const defaultModel = (provider: string, images: boolean): string | undefined =>
-  (images ? modelOf(visionModels, provider) : undefined) ?? modelOf(textModels, provider)
+const findDefaultModel = (provider: string, images: boolean): string | undefined =>
+  (images ? findModel(visionModels, provider) : undefined) ?? findModel(textModels, provider)
 
-const atProvider = (world: World, task: Task, provider: string): ReadonlyArray<Candidate> => {
-  const model = suiting(task.model, provider) ?? defaultModel(provider, task.images)
+const listAtProvider = (world: TaskSurroundings, task: Task, provider: string): ReadonlyArray<Candidate> => {
+  const model = keepIfSuitable(task.model, provider) ?? findDefaultModel(provider, task.images)
   const key = world.pool(provider)
   if (model === undefined || world.resting.has(provider) || key?._tag === "Spent") return []
-  const route = resolve(world, { provider, model, ...(key === undefined ? {} : { apiKey: key.key }) })
+  const route = resolveTaskRoute(world, { provider, model, ...(key === undefined ? {} : { apiKey: key.key }) })
   return Result.isSuccess(route) ? [{ label: provider, route: route.success }] : []
 }
 
 /** The custom endpoint: the main model's own, whole, else that of the environment. */
-const endpointOf = ({ lookup, settings }: World): ConfiguredRoutes.SectionSettings | undefined => {
-  const main = ConfiguredRoutes.mainStatement(settings)
+const findCustomEndpoint = ({ lookup, settings }: TaskSurroundings): ConfiguredRoutes.SectionSettings | undefined => {
+  const main = ConfiguredRoutes.makeMainStatement(settings)
   const { baseUrl, provider = "auto" } = main
   const isFree = provider === "auto" || provider === "custom" || provider === "openai" || provider.startsWith("custom:")
-  if (!isFree || baseUrl === undefined) return sourceOf(lookup, Routes.endpointVariable) === undefined ? undefined : {}
-  const { host, path } = Detection.address(baseUrl)
+  if (!isFree || baseUrl === undefined) return findSource(lookup, Routes.endpointVariable) === undefined ? undefined : {}
+  const { host, path } = Detection.parseAddress(baseUrl)
   const isOther = Detection.isUnder(host, "openrouter.ai") || (Detection.isUnder(host, "chatgpt.com") && path.includes("codex"))
   return host === "" || isOther ? undefined : main
 }
 
-const atEndpoint = (world: World, task: Task): ReadonlyArray<Candidate> => {
-  const endpoint = endpointOf(world)
+const listAtEndpoint = (world: TaskSurroundings, task: Task): ReadonlyArray<Candidate> => {
+  const endpoint = findCustomEndpoint(world)
   if (endpoint === undefined) return []
-  const model = suiting(task.model, "custom") ?? world.settings.model.default ?? customModel
-  const route = resolve(world, { ...endpoint, provider: "custom", model })
+  const model = keepIfSuitable(task.model, "custom") ?? world.settings.model.default ?? customModel
+  const route = resolveTaskRoute(world, { ...endpoint, provider: "custom", model })
   return Result.isSuccess(route) ? [{ label: "custom", route: route.success }] : []
 }
 
@@ -166,81 +166,81 @@ const others = Object.keys(textModels).filter((name) =>
 )
 
 /** The main model for images, or the one that its provider has for them; none when it does not see. */
-const mainForImages = (world: World, task: Task): ReadonlyArray<Candidate> => {
+const listMainForImages = (world: TaskSurroundings, task: Task): ReadonlyArray<Candidate> => {
   const { model, provider } = world.main
   if (model === "") return []
-  const own = modelOf(visionModels, provider)
-  if (own !== undefined) return atProvider(world, task, provider)
-  return ModelTables.familyOf(model)?.vision === false ? [] : [mainCandidate]
+  const own = findModel(visionModels, provider)
+  if (own !== undefined) return listAtProvider(world, task, provider)
+  return ModelTables.findFamily(model)?.vision === false ? [] : [mainCandidate]
 }
 
-const distinct = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>
+const removeDuplicates = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>
   candidates.filter(({ label }, index) => candidates.findIndex((other) => other.label === label) === index)
 
 /** The candidates of the automatic choice. */
-const automatic = (world: World, task: Task): ReadonlyArray<Candidate> => {
+const listAutomaticCandidates = (world: TaskSurroundings, task: Task): ReadonlyArray<Candidate> => {
   if (isOffline(world)) return []
-  const at = (...providers: ReadonlyArray<string>) => providers.flatMap((provider) => atProvider(world, task, provider))
-  return distinct(
+  const tryProviders = (...providers: ReadonlyArray<string>) => providers.flatMap((provider) => listAtProvider(world, task, provider))
+  return removeDuplicates(
     task.images
       ? [
-        ...mainForImages(world, task),
-        ...at("openrouter", "nous", "openai-codex", "anthropic"),
-        ...atEndpoint(world, task)
+        ...listMainForImages(world, task),
+        ...tryProviders("openrouter", "nous", "openai-codex", "anthropic"),
+        ...listAtEndpoint(world, task)
       ]
       : [
-        ...at("openrouter", "nous"),
-        ...atEndpoint(world, task),
-        ...at("openai-codex", "anthropic", ...others),
+        ...tryProviders("openrouter", "nous"),
+        ...listAtEndpoint(world, task),
+        ...tryProviders("openai-codex", "anthropic", ...others),
         mainCandidate
       ]
   )
 }
 
-const explicitOf = (world: World, name: string, task: Task, provider: string): Result.Result<Candidate, ConfigError> => {
+const resolveExplicit = (world: TaskSurroundings, name: string, task: Task, provider: string): Result.Result<Candidate, ConfigError> => {
   const { main, settings } = world
   const { addressFrom, apiKey, apiKeyAt, apiMode, baseUrl } = task
   if (provider === "main" && baseUrl === undefined && task.model === undefined) return Result.succeed(mainCandidate)
   const own = { baseUrl, apiKey, apiMode, ...(baseUrl === undefined ? {} : { addressFrom }), ...(apiKey === undefined ? {} : { apiKeyAt }) }
   const place = provider === "main"
-    ? RouteStatement.over(ConfiguredRoutes.mainStatement(settings), own)
+    ? RouteStatement.merge(ConfiguredRoutes.makeMainStatement(settings), own)
     : { ...own, provider: baseUrl !== undefined && provider === "auto" ? "custom" : provider }
-  const canonical = Directory.find(place.provider ?? "auto")?.name ?? place.provider ?? "auto"
+  const canonical = Directory.findProvider(place.provider ?? "auto")?.name ?? place.provider ?? "auto"
   const isMain = canonical === main.provider
-  const model = task.model ?? (isMain && !task.images ? main.model : undefined) ?? defaultModel(canonical, task.images)
+  const model = task.model ?? (isMain && !task.images ? main.model : undefined) ?? findDefaultModel(canonical, task.images)
     ?? settings.model.default
   // A pool's keys are for the provider's own address.
   const pooled = place.baseUrl === undefined ? world.pool(canonical) : undefined
   const key = place.apiKey ?? (pooled?._tag === "Key" ? pooled.key : undefined)
-  const route = resolve(world, { ...place, model, ...(key === undefined ? {} : { apiKey: key }) })
+  const route = resolveTaskRoute(world, { ...place, model, ...(key === undefined ? {} : { apiKey: key }) })
   return Result.mapBoth(route, {
-    onFailure: ConfiguredRoutes.relocated(`auxiliary.${name}`),
+    onFailure: ConfiguredRoutes.relocateError(`auxiliary.${name}`),
     onSuccess: (route) => ({ label: canonical, route })
   })
 }
 
 /** Chooses the candidates of a task. */
-export const choose = (
-  world: World,
+export const chooseCandidates = (
+  world: TaskSurroundings,
   name: string,
   overrides: Overrides,
   images: boolean
-): Result.Result<Choice, ConfigError> => {
-  const { apiKey, apiMode, baseUrl, model, provider: wanted } = DerivedSettings.auxiliaryTask(world.settings, name)
+): Result.Result<CandidateChoice, ConfigError> => {
+  const { apiKey, apiMode, baseUrl, model, provider: wanted } = DerivedSettings.readAuxiliaryTask(world.settings, name)
   const configured: Overrides = { apiKey, apiMode, baseUrl, provider: wanted, model }
-  const place = RouteStatement.over(configured, overrides)
+  const place = RouteStatement.merge(configured, overrides)
   const task: Task = {
     ...place,
     images,
-    ...(overrides.baseUrl === undefined ? ConfiguredRoutes.placeOf(world.settings.sources, ["auxiliary", name]) : {})
+    ...(overrides.baseUrl === undefined ? ConfiguredRoutes.describeSources(world.settings.sources, ["auxiliary", name]) : {})
   }
   const provider = place.provider?.trim().toLowerCase() ?? "auto"
   if (provider === "auto" && task.baseUrl === undefined) {
-    return Result.succeed({ explicit: false, candidates: automatic(world, task) })
+    return Result.succeed({ explicit: false, candidates: listAutomaticCandidates(world, task) })
   }
-  const found = explicitOf(world, name, task, provider)
+  const found = resolveExplicit(world, name, task, provider)
   if (Result.isSuccess(found)) return Result.succeed({ explicit: true, candidates: [found.success] })
   return images && task.baseUrl === undefined
-    ? Result.succeed({ explicit: false, candidates: automatic(world, { ...task, model: undefined }) })
+    ? Result.succeed({ explicit: false, candidates: listAutomaticCandidates(world, { ...task, model: undefined }) })
     : Result.fail(found.failure)
 }

@@ -18,7 +18,7 @@
  * import { TokenStore } from "hermes-effect"
  *
  * const program = Effect.gen(function*() {
- *   const tokens = yield* TokenStore.file("home")
+ *   const tokens = yield* TokenStore.openFile("home")
  *   return (yield* tokens.get("openai-codex")) !== undefined
  * })
  *
@@ -38,7 +38,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { Home } from "../config/Environment.ts"
 import { ConfigError } from "../domain/AgentError.ts"
-import { registered } from "../domain/Secrets.ts"
+import { registerSecrets } from "../domain/Secrets.ts"
 import * as HomeFile from "./HomeFile.ts"
 
 /** The tokens of one login. */
@@ -71,12 +71,12 @@ const Saved = Schema.fromJsonString(
 type Logins = (typeof Saved.Type)["logins"]
 
 /** Tokens in a home directory. */
-export const file = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
+export const openFile = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const stored = yield* HomeFile.make(home, fileName)
     const changing = yield* Semaphore.make(1)
 
-    const unusable = (what: string) => (): ConfigError =>
+    const makeFileError = (what: string) => (): ConfigError =>
       new ConfigError({ path: stored.path, message: `${stored.path}: cannot be ${what}: correct it, or remove it and run \`hermes model login\`` })
 
     const read: Effect.Effect<Logins, ConfigError> = stored.read.pipe(
@@ -86,14 +86,14 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
           : Effect.map(Schema.decodeUnknownEffect(Saved)(text), ({ logins }) => logins)
       ),
       // The content of the file must not show in a message.
-      Effect.mapError(unusable("read"))
+      Effect.mapError(makeFileError("read"))
     )
 
-    const change = (next: (logins: Logins) => Logins): Effect.Effect<void, ConfigError> =>
+    const changeLogins = (next: (logins: Logins) => Logins): Effect.Effect<void, ConfigError> =>
       changing.withPermit(Effect.flatMap(read, (logins) =>
         Schema.encodeEffect(Saved)({ version: 1, logins: next(logins) }).pipe(
           Effect.flatMap((text) => stored.write(`${text}\n`)),
-          Effect.mapError(unusable("written"))
+          Effect.mapError(makeFileError("written"))
         )))
 
     return {
@@ -106,9 +106,9 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
             expiresAt: login.expires_at,
             ...(login.issuer === undefined ? {} : { issuer: login.issuer })
           }
-        }).pipe(Effect.tap(registered)),
+        }).pipe(Effect.tap(registerSecrets)),
       set: (provider, { access, expiresAt, issuer, refresh }) =>
-        Effect.andThen(registered({ access, refresh }), change((logins) => ({
+        Effect.andThen(registerSecrets({ access, refresh }), changeLogins((logins) => ({
           ...logins,
           [provider]: {
             access_token: Redacted.value(access),
@@ -117,7 +117,7 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
             ...(issuer === undefined ? {} : { issuer })
           }
         }))),
-      remove: (provider) => change((logins) => Object.fromEntries(Object.entries(logins).filter(([name]) => name !== provider)))
+      remove: (provider) => changeLogins((logins) => Object.fromEntries(Object.entries(logins).filter(([name]) => name !== provider)))
     }
   })
 
@@ -131,5 +131,5 @@ export class TokenStore extends Context.Service<TokenStore, Service>()("hermes-e
 /** Those in the home directory of the surroundings. */
 export const layer: Layer.Layer<TokenStore, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(
   TokenStore,
-  Effect.flatMap(Home, ({ root }) => file(root))
+  Effect.flatMap(Home, ({ root }) => openFile(root))
 )

@@ -49,7 +49,7 @@ const statuses: Readonly<Record<(typeof refusals)[number], number>> = {
 }
 
 /** Status for a failure of the model: what the client can mend is 4xx, a limit 429, everything else a gateway's. */
-const statusOf = ({ reason }: AiError.AiError): number => {
+const chooseStatus = ({ reason }: AiError.AiError): number => {
   switch (reason._tag) {
     case "RateLimitError":
     case "QuotaExhaustedError":
@@ -66,32 +66,32 @@ const statusOf = ({ reason }: AiError.AiError): number => {
 }
 
 /** The error of a failure. */
-export const of = (error: unknown): ApiError => {
+export const fromError = (error: unknown): ApiError => {
   if (error instanceof ApiError) return error
   if (error instanceof RolloutRefused) return make(statuses[error.reason], error.reason, error.message)
-  if (AiError.isAiError(error)) return make(statusOf(error), "model_failed", Redaction.redactText(`The model did not answer: ${error.reason.message}`))
+  if (AiError.isAiError(error)) return make(chooseStatus(error), "model_failed", Redaction.redactText(`The model did not answer: ${error.reason.message}`))
   return make(500, "internal_error", "The server failed at this request. Its log says why.")
 }
 
 /** The error of a cause: its first failure, or that of the server itself. */
-export const ofCause = (cause: Cause.Cause<unknown>): ApiError => of(cause.reasons.find(Cause.isFailReason)?.error)
+export const fromCause = (cause: Cause.Cause<unknown>): ApiError => fromError(cause.reasons.find(Cause.isFailReason)?.error)
 
 /** The error of a turn that failed: its message says what to do. */
-export const ofTurn = (cause: Cause.Cause<AgentError>): ApiError => {
+export const fromTurnCause = (cause: Cause.Cause<AgentError>): ApiError => {
   const error = cause.reasons.find(Cause.isFailReason)?.error
-  if (error === undefined || AiError.isAiError(error)) return of(error)
+  if (error === undefined || AiError.isAiError(error)) return fromError(error)
   const message = Redaction.redactText(error.message)
   return error._tag === "SessionBusy" ? make(409, "session_busy", message) : make(error._tag === "InvalidInput" ? 400 : 500, "turn_failed", message)
 }
 
 /** The body of an error. */
-export const body = ({ code, message, param, status }: ApiError): typeof ErrorBody.Type => ({
+export const toBody = ({ code, message, param, status }: ApiError): typeof ErrorBody.Type => ({
   error: { message, type: status >= 500 ? "server_error" : status === 401 ? "authentication_error" : "invalid_request_error", code, param: param ?? null }
 })
 
 /** The response of an error. Clients of OpenAI ask again after 409, which only helps where a request is under way. */
-export const respond = (error: ApiError): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.jsonUnsafe(body(error), {
+export const toResponse = (error: ApiError): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.jsonUnsafe(toBody(error), {
     status: error.status,
     headers: {
       ...(error.status === 401 ? { "www-authenticate": "Bearer realm=\"hermes\"" } : {}),

@@ -18,34 +18,34 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Json from "../domain/Json.ts"
 import * as ApiError from "./ApiError.ts"
 
-const event = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`
+const formatEvent = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`
 
 /** The chunks of a completion, in their order. */
-export const chunks = (body: Json.Fields, includeUsage: boolean): ReadonlyArray<Json.Fields> => {
-  const choice = Json.fields(Json.items(body["choices"])[0])
-  const { tool_calls: calls, ...message } = Json.fields(choice["message"])
+export const toChunks = (body: Json.Fields, includeUsage: boolean): ReadonlyArray<Json.Fields> => {
+  const choice = Json.readFields(Json.readItems(body["choices"])[0])
+  const { tool_calls: calls, ...message } = Json.readFields(choice["message"])
   const frame = { id: body["id"], object: "chat.completion.chunk", created: body["created"], model: body["model"] }
-  const chunk = (delta: Json.Fields, finish: unknown = null, more: Json.Fields = {}): Json.Fields => ({
+  const makeChunk = (delta: Json.Fields, finish: unknown = null, more: Json.Fields = {}): Json.Fields => ({
     ...frame,
     choices: [{ index: 0, delta, finish_reason: finish, ...more }]
   })
   const { content, role: _, ...rest } = message
   const tokens = Object.fromEntries(["logprobs", "token_ids"].flatMap((name) => choice[name] === undefined ? [] : [[name, choice[name]]]))
   return [
-    { ...chunk({ role: "assistant", content: "", ...rest }), ...(body["prompt_token_ids"] === undefined ? {} : { prompt_token_ids: body["prompt_token_ids"] }) },
-    ...(typeof content === "string" && content !== "" ? [chunk({ content })] : []),
-    ...(Json.items(calls).length === 0 ? [] : [chunk({ tool_calls: Json.items(calls).map((call, index) => ({ index, ...Json.fields(call) })) })]),
-    chunk({}, choice["finish_reason"] ?? "stop", tokens),
+    { ...makeChunk({ role: "assistant", content: "", ...rest }), ...(body["prompt_token_ids"] === undefined ? {} : { prompt_token_ids: body["prompt_token_ids"] }) },
+    ...(typeof content === "string" && content !== "" ? [makeChunk({ content })] : []),
+    ...(Json.readItems(calls).length === 0 ? [] : [makeChunk({ tool_calls: Json.readItems(calls).map((call, index) => ({ index, ...Json.readFields(call) })) })]),
+    makeChunk({}, choice["finish_reason"] ?? "stop", tokens),
     ...(includeUsage && body["usage"] !== undefined ? [{ ...frame, choices: [], usage: body["usage"] }] : [])
   ]
 }
 
 const ending = "data: [DONE]\n\n"
 
-const textOf = (exit: Exit.Exit<Json.Fields, unknown>, includeUsage: boolean): string =>
+const renderResult = (exit: Exit.Exit<Json.Fields, unknown>, includeUsage: boolean): string =>
   ExitModule.isSuccess(exit)
-    ? chunks(exit.value, includeUsage).map(event).join("") + ending
-    : event(ApiError.body(ApiError.ofCause(exit.cause))) + ending
+    ? toChunks(exit.value, includeUsage).map(formatEvent).join("") + ending
+    : formatEvent(ApiError.toBody(ApiError.fromCause(exit.cause))) + ending
 
 /** Time in which a failure is still told by the status, and time between two signs of life. */
 const early = "5 seconds"
@@ -59,8 +59,8 @@ export const respond = Effect.fnUntraced(function*<E, R>(
   // In the scope of the request, which ends when its client goes away.
   const fiber = yield* Effect.forkScoped(completion)
   const known = yield* Effect.timeoutOption(Fiber.await(fiber), early)
-  if (known._tag === "Some" && ExitModule.isFailure(known.value)) return ApiError.respond(ApiError.ofCause(known.value.cause))
-  const answer = Stream.fromEffect(Effect.map(Fiber.await(fiber), (exit) => textOf(exit, includeUsage)))
+  if (known._tag === "Some" && ExitModule.isFailure(known.value)) return ApiError.toResponse(ApiError.fromCause(known.value.cause))
+  const answer = Stream.fromEffect(Effect.map(Fiber.await(fiber), (exit) => renderResult(exit, includeUsage)))
   const signs = Stream.map(Stream.fromSchedule(Schedule.spaced(alive)), () => ": waiting for the model\n\n")
   const text = known._tag === "Some" ? answer : Stream.merge(answer, signs, { haltStrategy: "left" })
   return HttpServerResponse.stream(Stream.encodeText(text), {

@@ -64,7 +64,7 @@ export interface Options {
 }
 
 /** A running server. */
-export interface Running {
+export interface RunningServer {
   readonly url: string
   /**
    * Key that clients send as `Authorization: Bearer`; undefined for an open server, and where only named keys are
@@ -77,5 +77,5 @@ export interface Running {
  * Serves the API as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot
  * be used.
  */
-export const serve = (options: Options): Effect.Effect<Running, string, RolloutPort | Scope.Scope> =>
+export const serve = (options: Options): Effect.Effect<RunningServer, string, RolloutPort | Scope.Scope> =>
   Effect.flatMap(Effect.promise(() => import("./ServedApi.ts")), ({ serve }) => serve(options))

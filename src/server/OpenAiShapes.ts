@@ -33,7 +33,7 @@ const Model = Schema.Struct({ id: Schema.String, object: Schema.Literal("model")
 export const ModelList = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(Model) })
 
 /** Makes a list of models by their names. */
-export const modelsOf = (names: ReadonlyArray<string>): typeof ModelList.Type =>
+export const makeModelList = (names: ReadonlyArray<string>): typeof ModelList.Type =>
   ({ object: "list", data: names.map((id) => ({ id, object: "model", created: 0, owned_by: "hermes" })) })
 
 /** Errors of every endpoint. */
@@ -48,22 +48,22 @@ export const health = HttpApiEndpoint.get("health", "/health", { success: Schema
 /** Adds the key of clients to the description of an API: every operation requires it, signs of life aside. */
 export const describeKeys = (description: Json.Fields): Json.Fields => {
   const security = [{ key: [] }]
-  const paths = Object.entries(Json.fields(description["paths"])).map(([path, operations]) => {
-    const described = Object.entries(Json.fields(operations)).map(([method, operation]) =>
-      [method, { ...Json.fields(operation), security: path === "/health" ? [] : security }] as const)
+  const paths = Object.entries(Json.readFields(description["paths"])).map(([path, operations]) => {
+    const described = Object.entries(Json.readFields(operations)).map(([method, operation]) =>
+      [method, { ...Json.readFields(operation), security: path === "/health" ? [] : security }] as const)
     return [path, Object.fromEntries(described)] as const
   })
   const securitySchemes = { key: { type: "http", scheme: "bearer" } }
   return {
     ...description,
     paths: Object.fromEntries(paths),
-    components: { ...Json.fields(description["components"]), securitySchemes },
+    components: { ...Json.readFields(description["components"]), securitySchemes },
     security
   }
 }
 
 /** Reads a whole number of a query or a header; `other` when it is absent. */
-export const numberOf = (
+export const parseWholeNumber = (
   name: string,
   given: string | undefined,
   { least = 0, most, other }: { readonly least?: number; readonly most: number; readonly other: number }

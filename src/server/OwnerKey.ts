@@ -37,10 +37,10 @@ const writableByOthers = 0o022
 
 const renewal = "Remove it, and start the server again for a new one"
 
-const fail = (path: string, problem: string): Effect.Effect<never, ConfigError> =>
+const failAtPath = (path: string, problem: string): Effect.Effect<never, ConfigError> =>
   Effect.fail(new ConfigError({ path, message: `${path}: ${problem}` }))
 
-const unusable = (path: string) => ({ message }: PlatformError): ConfigError =>
+const toConfigError = (path: string) => ({ message }: PlatformError): ConfigError =>
   new ConfigError({ path, message: `${path}: the key of the server cannot be kept there: ${message}` })
 
 /** Fails for a place that belongs to another user, or whose mode has one of the forbidden bits. */
@@ -50,14 +50,14 @@ const checkPlace = (
   forbidden: number,
   remedy: string
 ): Effect.Effect<void, ConfigError> => {
-  const own = CurrentProcess.owner()
+  const own = CurrentProcess.getProcessOwner()
   // Windows has neither owners nor modes of this kind.
   if (own === undefined) return Effect.void
   if (Option.getOrElse(info.uid, () => own.uid) !== own.uid) {
     const remedy = "the server does not trust a key there. Set HERMES_HOME to a directory of yours"
-    return fail(path, `belongs to another user: ${remedy}`)
+    return failAtPath(path, `belongs to another user: ${remedy}`)
   }
-  return (info.mode & forbidden) === 0 ? Effect.void : fail(path, `is open to other users of this machine: ${remedy}`)
+  return (info.mode & forbidden) === 0 ? Effect.void : failAtPath(path, `is open to other users of this machine: ${remedy}`)
 }
 
 /** Reads the key; none where there is no file. */
@@ -67,17 +67,17 @@ const readKey = Effect.fnUntraced(function*(path: string) {
     const opened = yield* fs.open(path, { flag: "r" }).pipe(
       Effect.map(Option.some),
       Effect.catchIf((error) => error.reason._tag === "NotFound", () => Effect.succeedNone),
-      Effect.mapError(unusable(path))
+      Effect.mapError(toConfigError(path))
     )
     if (Option.isNone(opened)) return undefined
     // The file that is read is the one that is checked.
-    const info = yield* Effect.mapError(opened.value.stat, unusable(path))
-    if (info.type !== "File") return yield* fail(path, "is no file: remove it, and start the server again")
+    const info = yield* Effect.mapError(opened.value.stat, toConfigError(path))
+    if (info.type !== "File") return yield* failAtPath(path, "is no file: remove it, and start the server again")
     yield* checkPlace(path, info, groupOrOthers, `its key may be known. ${renewal}`)
-    const bytes = yield* Effect.mapError(opened.value.readAlloc(1_024), unusable(path))
+    const bytes = yield* Effect.mapError(opened.value.readAlloc(1_024), toConfigError(path))
     const text = Option.match(bytes, { onNone: () => "", onSome: (some) => new TextDecoder().decode(some).trim() })
     return text.length < shortestKey
-      ? yield* fail(path, `has no key of ${shortestKey} characters. ${renewal}`)
+      ? yield* failAtPath(path, `has no key of ${shortestKey} characters. ${renewal}`)
       : Redacted.make(text)
   }))
 })
@@ -98,7 +98,7 @@ const makeKey = Effect.fnUntraced(function*(path: string) {
   })
   return yield* Effect.scoped(write).pipe(
     Effect.catchIf((error) => error.reason._tag === "AlreadyExists", () => Effect.succeed(false)),
-    Effect.mapError(unusable(path)),
+    Effect.mapError(toConfigError(path)),
     Effect.map((isOwn) => isOwn ? Redacted.make(text) : undefined)
   )
 })
@@ -110,7 +110,7 @@ export const provideKey = Effect.fnUntraced(function*(
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const path = paths.join(home, fileName)
-  const directory = yield* Effect.mapError(fs.stat(home), unusable(home))
+  const directory = yield* Effect.mapError(fs.stat(home), toConfigError(home))
   const remedy = "they could put a key there. Take their right to write with `chmod go-w`"
   yield* checkPlace(home, directory, writableByOthers, remedy)
   const found = yield* readKey(path)
@@ -119,6 +119,6 @@ export const provideKey = Effect.fnUntraced(function*(
   if (made !== undefined) return { path, key: made, isNew: true }
   const other = yield* readKey(path)
   return other === undefined
-    ? yield* fail(path, "vanished while it was read: start the server again")
+    ? yield* failAtPath(path, "vanished while it was read: start the server again")
     : { path, key: other, isNew: false }
 })

@@ -14,14 +14,14 @@ import { RolloutPort, RolloutScore, RolloutWanted } from "../domain/RolloutPort.
 import * as HttpListener from "../platform/HttpListener.ts"
 import * as ChatCompletionStream from "./ChatCompletionStream.ts"
 import { api, rolloutHeader } from "./HermesApi.ts"
-import type { Options, Running } from "./HermesServer.ts"
-import { modelsOf, numberOf } from "./OpenAiShapes.ts"
-import { answered, type BodyReader, decoded, json, longestBody, objectOf, serve as serveRoutes } from "./ServedRoutes.ts"
+import type { Options, RunningServer } from "./HermesServer.ts"
+import { makeModelList, parseWholeNumber } from "./OpenAiShapes.ts"
+import { respondToFailure, type BodyReader, makeDecoder, makeJsonResponse, longestBody, makeBodyReader, serve as serveRoutes } from "./ServedRoutes.ts"
 
-const wanted = decoded(RolloutWanted)
-const score = decoded(RolloutScore)
+const wanted = makeDecoder(RolloutWanted)
+const score = makeDecoder(RolloutScore)
 
-const chatOf = (bodyOf: BodyReader) => Effect.fnUntraced(function*(request: HttpServerRequest, named: string | undefined) {
+const makeChatHandler = (bodyOf: BodyReader) => Effect.fnUntraced(function*(request: HttpServerRequest, named: string | undefined) {
   const rollouts = yield* RolloutPort
   const body = yield* bodyOf(request)
   const wantsStream = body["stream"] === true
@@ -30,53 +30,53 @@ const chatOf = (bodyOf: BodyReader) => Effect.fnUntraced(function*(request: Http
   const id = given ?? (wantsStream ? (yield* rollouts.open({})).rollout_id : undefined)
   if (!wantsStream) {
     const answer = yield* rollouts.chat(id, body)
-    return json(answer.body, 200, { [rolloutHeader]: answer.rolloutId })
+    return makeJsonResponse(answer.body, 200, { [rolloutHeader]: answer.rolloutId })
   }
   return yield* ChatCompletionStream.respond(Effect.map(rollouts.chat(id, body), (answer) => answer.body), {
     headers: id === undefined ? {} : { [rolloutHeader]: id },
-    includeUsage: Json.fields(body["stream_options"])["include_usage"] === true
+    includeUsage: Json.readFields(body["stream_options"])["include_usage"] === true
   })
 })
 
 /** The handlers of the API. */
-const handlers = (bodyOf: BodyReader) => {
-  const chat = chatOf(bodyOf)
-  const models = Effect.map(RolloutPort.use(({ model }) => model), (name) => modelsOf([name]))
+const makeHandlers = (bodyOf: BodyReader) => {
+  const chat = makeChatHandler(bodyOf)
+  const models = Effect.map(RolloutPort.use(({ model }) => model), (name) => makeModelList([name]))
   const openai = HttpApiBuilder.group(api, "openai", (group) =>
     group
-      .handleRaw("health", () => Effect.succeed(json({ status: "ok" })))
-      .handleRaw("models", () => answered(Effect.map(models, (list) => json(list))))
-      .handleRaw("chat", ({ request }) => answered(chat(request, undefined))))
+      .handleRaw("health", () => Effect.succeed(makeJsonResponse({ status: "ok" })))
+      .handleRaw("models", () => respondToFailure(Effect.map(models, (list) => makeJsonResponse(list))))
+      .handleRaw("chat", ({ request }) => respondToFailure(chat(request, undefined))))
   const rollouts = HttpApiBuilder.group(api, "rollouts", (group) =>
     group
       .handleRaw("list", ({ query: { after, limit } }) =>
-        answered(Effect.flatMap(numberOf("limit", limit, { least: 1, most: 1_000, other: 100 }), (most) => Effect.map(RolloutPort.use(({ list }) => list({ after, limit: most })), (data) => json({ data })))))
+        respondToFailure(Effect.flatMap(parseWholeNumber("limit", limit, { least: 1, most: 1_000, other: 100 }), (most) => Effect.map(RolloutPort.use(({ list }) => list({ after, limit: most })), (data) => makeJsonResponse({ data })))))
       .handleRaw("open", ({ request }) =>
-        answered(bodyOf(request).pipe(
+        respondToFailure(bodyOf(request).pipe(
           Effect.flatMap(wanted),
           Effect.flatMap((one) => RolloutPort.use(({ open }) => open(one))),
-          Effect.map((view) => json(view, 201))
+          Effect.map((view) => makeJsonResponse(view, 201))
         )))
-      .handleRaw("view", ({ params }) => answered(Effect.map(RolloutPort.use(({ view }) => view(params.id)), (view) => json(view))))
+      .handleRaw("view", ({ params }) => respondToFailure(Effect.map(RolloutPort.use(({ view }) => view(params.id)), (view) => makeJsonResponse(view))))
       .handleRaw("finish", ({ params, request }) =>
-        answered(bodyOf(request).pipe(
+        respondToFailure(bodyOf(request).pipe(
           // A rollout may end without a score: it was given up.
           Effect.flatMap((body) => Object.keys(body).length === 0 ? Effect.undefined : score(body)),
           Effect.flatMap((given) => RolloutPort.use(({ finish }) => finish(params.id, given))),
-          Effect.map((view) => json(view))
+          Effect.map((view) => makeJsonResponse(view))
         )))
-      .handleRaw("export", ({ params }) => answered(Effect.map(RolloutPort.use((port) => port.export(params.id)), (episode) => json(episode))))
-      .handleRaw("rolloutModels", () => answered(Effect.map(models, (list) => json(list))))
-      .handleRaw("rolloutChat", ({ params, request }) => answered(chat(request, params.id))))
+      .handleRaw("export", ({ params }) => respondToFailure(Effect.map(RolloutPort.use((port) => port.export(params.id)), (episode) => makeJsonResponse(episode))))
+      .handleRaw("rolloutModels", () => respondToFailure(Effect.map(models, (list) => makeJsonResponse(list))))
+      .handleRaw("rolloutChat", ({ params, request }) => respondToFailure(chat(request, params.id))))
   return Layer.mergeAll(openai, rollouts)
 }
 
 /** Serves the API as long as the scope lives. Fails with the reason when it may not be started so, or the port cannot be used. */
-export const serve = (options: Options): Effect.Effect<Running, string, RolloutPort | Scope.Scope> =>
+export const serve = (options: Options): Effect.Effect<RunningServer, string, RolloutPort | Scope.Scope> =>
   Effect.gen(function*() {
     const rollouts = yield* RolloutPort
     const routes = HttpApiBuilder.layer(api, { openapiPath: "/openapi.json" }).pipe(
-      Layer.provide(handlers(objectOf(options.maxBody ?? longestBody))),
+      Layer.provide(makeHandlers(makeBodyReader(options.maxBody ?? longestBody))),
       Layer.provide(HttpListener.layerServices)
     )
     const router = yield* HttpRouter.toHttpEffect(routes)

@@ -17,7 +17,7 @@ import * as Json from "../domain/Json.ts"
 import { Secrets } from "../domain/Secrets.ts"
 import * as HttpListener from "../platform/HttpListener.ts"
 import * as ApiError from "./ApiError.ts"
-import type { Options, Running } from "./HermesServer.ts"
+import type { Options, RunningServer } from "./HermesServer.ts"
 import * as ServerGuard from "./ServerGuard.ts"
 import type * as ServerKeys from "./ServerKeys.ts"
 
@@ -37,7 +37,7 @@ const parting = 2_000
 export type BodyReader = (request: HttpServerRequest) => Effect.Effect<Json.Fields, ApiError.ApiError>
 
 /** Makes a reader of bodies up to a size. */
-export const objectOf = (maxBody: number): BodyReader => (request) => {
+export const makeBodyReader = (maxBody: number): BodyReader => (request) => {
   const type = request.headers["content-type"] ?? ""
   if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/iu.test(type)) {
     return Effect.fail(ApiError.make(415, "unsupported_media_type", "Send the body as JSON, with content-type: application/json."))
@@ -55,7 +55,7 @@ export const objectOf = (maxBody: number): BodyReader => (request) => {
 }
 
 /** Makes a decoder of bodies; its error names what does not fit. */
-export const decoded = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
+export const makeDecoder = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
   const decode = Schema.decodeUnknownEffect(schema)
   return (value: unknown): Effect.Effect<S["Type"], ApiError.ApiError> =>
     Effect.mapError(decode(value, { onExcessProperty: "error" }), (error) =>
@@ -63,11 +63,11 @@ export const decoded = <S extends Schema.Codec<unknown, unknown, never, never>>(
 }
 
 /** Answers with the error where the work fails. */
-export const answered = <E, R>(work: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
-  Effect.catch(work, (error) => Effect.succeed(ApiError.respond(ApiError.of(error))))
+export const respondToFailure = <E, R>(work: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
+  Effect.catch(work, (error) => Effect.succeed(ApiError.toResponse(ApiError.fromError(error))))
 
 /** A JSON response that no cache keeps. */
-export const json = (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): HttpServerResponse.HttpServerResponse =>
+export const makeJsonResponse = (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.jsonUnsafe(value, { status, headers: { "cache-control": "no-store", ...headers } })
 
 const unknownPlace = ApiError.make(404, "not_found", "There is nothing at this address. GET /openapi.json describes the API.")
@@ -86,10 +86,10 @@ export interface Endpoints {
  * Serves endpoints as long as the scope lives: `own` for the key of the server, those of `named` for their keys. Whoever is refused is told
  * to `own`. Fails with the reason when it may not be started so, or the port cannot be used.
  */
-export const serve = (options: Options, own: Endpoints, named: ReadonlyArray<Endpoints & ServerKeys.NamedKey> = []): Effect.Effect<Running, string, Scope.Scope> =>
+export const serve = (options: Options, own: Endpoints, named: ReadonlyArray<Endpoints & ServerKeys.NamedKey> = []): Effect.Effect<RunningServer, string, Scope.Scope> =>
   Effect.gen(function*() {
     const { allowedHosts = [], allowedOrigins = [], host = "127.0.0.1", maxBody = longestBody, maxConnections = 1024, maxGrace = grace, maxRequests = 512, maxStall = 60_000, port } = options
-    const refusal = ServerGuard.refusal({ host, key: options.key, open: options.open }, named)
+    const refusal = ServerGuard.explainRefusal({ host, key: options.key, open: options.open }, named)
     if (refusal !== undefined) return yield* Effect.fail(refusal)
     const key = yield* ServerGuard.provideKey(options, named)
     const admission: ServerGuard.Options = { host, key, allowedHosts, allowedOrigins }
@@ -97,18 +97,18 @@ export const serve = (options: Options, own: Endpoints, named: ReadonlyArray<End
     for (const one of [...key === undefined ? [] : [key], ...named.map(({ key }) => key)]) secrets.add(one)
     const listener = yield* HttpListener.open({ host, port, maxConnections, requestTimeoutMillis: 120_000, graceful: maxGrace + parting, stallMillis: maxStall })
     const bounds: ServerGuard.Bounds = { maxRequests, maxConnections, maxBody, maxBodies: Math.max(maxBody, options.maxBodies ?? mostBodies) }
-    const ofAll = ServerGuard.bounded(bounds)
-    const keys = named.map((one) => ({ ...one, bounded: ServerGuard.bounded({ ...bounds, maxRequests: one.maxRequests ?? maxRequests, maxConnections: one.maxConnections ?? maxConnections }) }))
+    const ofAll = ServerGuard.makeLimiter(bounds)
+    const keys = named.map((one) => ({ ...one, bounded: ServerGuard.makeLimiter({ ...bounds, maxRequests: one.maxRequests ?? maxRequests, maxConnections: one.maxConnections ?? maxConnections }) }))
     const answer = Effect.gen(function*() {
       const request = yield* HttpServerRequest
       const admitted = ServerGuard.admit(admission, keys, request)
       const client = Result.getOrUndefined(admitted)
       const { onAnswered, router } = client ?? own
-      const work = Result.isFailure(admitted) ? Effect.succeed(ApiError.respond(admitted.failure)) : ofAll(request, client === undefined ? router : client.bounded(request, router))
+      const work = Result.isFailure(admitted) ? Effect.succeed(ApiError.toResponse(admitted.failure)) : ofAll(request, client === undefined ? router : client.bounded(request, router))
       const response = yield* work.pipe(
-        Effect.catchTag("HttpServerError", () => Effect.succeed(ApiError.respond(unknownPlace))),
+        Effect.catchTag("HttpServerError", () => Effect.succeed(ApiError.toResponse(unknownPlace))),
         Effect.tapDefect((defect) => Effect.logError("a request failed", defect)),
-        Effect.catchDefect((defect) => Effect.succeed(ApiError.respond(ApiError.of(defect))))
+        Effect.catchDefect((defect) => Effect.succeed(ApiError.toResponse(ApiError.fromError(defect))))
       )
       onAnswered?.(response.status)
       return HttpServerResponse.setHeader(response, "x-content-type-options", "nosniff")

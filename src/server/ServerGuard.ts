@@ -35,7 +35,7 @@ export interface Options {
 }
 
 /** Returns why a server must not be started with these options; undefined where it may. */
-export const refusal = (
+export const explainRefusal = (
   { host, key, open = false }: Pick<Options, "host" | "key"> & { readonly open?: boolean | undefined },
   keys: ReadonlyArray<ServerKeys.NamedKey>
 ): string | undefined => {
@@ -44,7 +44,7 @@ export const refusal = (
     return `listening on ${host} needs a key: set HERMES_SERVER_KEY to a long random text, or leave out --host`
   }
   if (hasKey && open) return "an open server has no keys: leave out the option open, or the keys"
-  return ServerKeys.refusal(key, keys)
+  return ServerKeys.explainRefusal(key, keys)
 }
 
 /** Provides the key of the owner: the one that was given, else a random one where clients would need none. */
@@ -57,11 +57,11 @@ export const provideKey = (
     : Effect.map(makeSecret, (text) => Redacted.make(text))
 
 /** The name in a `Host` header, without its port. */
-const nameOf = (host: string): string => host.replace(/:\d+$/u, "").toLowerCase()
+const parseHostName = (host: string): string => host.replace(/:\d+$/u, "").toLowerCase()
 
 const isMeant = ({ allowedHosts, host: bound }: Options, host: string | undefined): boolean => {
   if (host === undefined) return false
-  const name = nameOf(host)
+  const name = parseHostName(host)
   if (allowedHosts.some((allowed) => allowed.toLowerCase() === name) || HttpListener.isLoopback(name)) return true
   return !HttpListener.isLoopback(bound) && (HttpListener.isAddress(name) || name === bound.toLowerCase())
 }
@@ -69,7 +69,7 @@ const isMeant = ({ allowedHosts, host: bound }: Options, host: string | undefine
 const isOwnPage = ({ allowedOrigins }: Options, { host, origin }: HttpServerRequest["headers"]): boolean =>
   origin === undefined || origin === `http://${host}` || origin === `https://${host}` || allowedOrigins.includes(origin)
 
-const bearer = (headers: HttpServerRequest["headers"]): string => /^Bearer\s+(.+)$/iu.exec(headers["authorization"] ?? "")?.[1] ?? ""
+const readBearerToken = (headers: HttpServerRequest["headers"]): string => /^Bearer\s+(.+)$/iu.exec(headers["authorization"] ?? "")?.[1] ?? ""
 
 const notMeant = ApiError.make(403, "forbidden_host", "This server does not answer to that name. Use its address, or start it with --allow-host NAME.")
 const otherPage = ApiError.make(403, "forbidden_origin", "Pages of other sites may not call this server. Start it with --allow-origin ORIGIN to allow one.")
@@ -92,7 +92,7 @@ export const admit = <A extends ServerKeys.NamedKey>(
   if (!isOwnPage(options, headers)) return Result.fail(otherPage)
   // A check of life says nothing of anybody.
   if (options.key === undefined && keys.length === 0 || url === "/health") return Result.succeed(undefined)
-  const given = bearer(headers)
+  const given = readBearerToken(headers)
   const named = ServerKeys.find(given, keys)
   const isOwner = options.key !== undefined && isSecret(given, Redacted.value(options.key))
   return named !== undefined || isOwner ? Result.succeed(named) : Result.fail(wrongKey)
@@ -111,24 +111,24 @@ export interface Bounds {
 }
 
 /** Bytes that the body of a request may come to: what it declares, within the longest one. */
-const declared = ({ headers }: Pick<HttpServerRequest, "headers">, maxBody: number): number => {
+const estimateBodyBytes = ({ headers }: Pick<HttpServerRequest, "headers">, maxBody: number): number => {
   if (headers["transfer-encoding"] !== undefined) return maxBody
   const length = Number(headers["content-length"] ?? 0)
   return Number.isFinite(length) ? Math.min(length, maxBody) : maxBody
 }
 
 /** Counts requests under way with their bodies, and answers up to their last byte; refuses what is too much. */
-export const bounded = ({ maxBodies, maxBody, maxConnections, maxRequests }: Bounds) => {
+export const makeLimiter = ({ maxBodies, maxBody, maxConnections, maxRequests }: Bounds) => {
   let active = 0
   let open = 0
   let bodies = 0
-  const refused = (reason: string) => Effect.succeed(ApiError.respond(ApiError.make(503, "overloaded", `${reason} Try again in a moment.`)))
+  const respondOverloaded = (reason: string) => Effect.succeed(ApiError.toResponse(ApiError.make(503, "overloaded", `${reason} Try again in a moment.`)))
   return <E, R>(request: Pick<HttpServerRequest, "headers">, answer: Effect.Effect<HttpServerResponse, E, R>): Effect.Effect<HttpServerResponse, E, R | Scope.Scope> =>
     Effect.suspend(() => {
-      if (active >= maxRequests) return refused(`This server answers ${maxRequests} requests at once.`)
-      if (open >= maxConnections) return refused(`${maxConnections} answers of this server are open, streams of events among them.`)
-      const bytes = declared(request, maxBody)
-      if (bodies + bytes > maxBodies) return refused(`The bodies of requests under way may have ${maxBodies} bytes in all.`)
+      if (active >= maxRequests) return respondOverloaded(`This server answers ${maxRequests} requests at once.`)
+      if (open >= maxConnections) return respondOverloaded(`${maxConnections} answers of this server are open, streams of events among them.`)
+      const bytes = estimateBodyBytes(request, maxBody)
+      if (bodies + bytes > maxBodies) return respondOverloaded(`The bodies of requests under way may have ${maxBodies} bytes in all.`)
       active++
       open++
       bodies += bytes

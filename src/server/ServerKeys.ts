@@ -33,7 +33,7 @@ export const shortestKey = 16
 const isName = (name: string): boolean => /^[A-Za-z\d][\w.-]{0,63}$/u.test(name)
 
 /** Reason why a server must not be started with these keys; undefined where it may. It tells nothing of a key but its name. */
-export const refusal = (key: Redacted.Redacted<string> | undefined, named: ReadonlyArray<NamedKey>): string | undefined => {
+export const explainRefusal = (key: Redacted.Redacted<string> | undefined, named: ReadonlyArray<NamedKey>): string | undefined => {
   const seen = new Map<string, string>(key === undefined ? [] : [[Redacted.value(key), "the key of the server"]])
   const names = new Set<string>()
   for (const { key, name } of named) {
@@ -57,4 +57,4 @@ export const find = <A extends NamedKey>(given: string, keys: ReadonlyArray<A>):
 const ofTheOwner = ["cronjob", "session_search"]
 
 /** Tools of the agent for a named key. */
-export const toolsOf = (tools: Selection): Selection => ({ ...tools, tool: (name) => !ofTheOwner.includes(name) && tools.tool?.(name) !== false })
+export const limitTools = (tools: Selection): Selection => ({ ...tools, tool: (name) => !ofTheOwner.includes(name) && tools.tool?.(name) !== false })

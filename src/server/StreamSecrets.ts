@@ -47,20 +47,20 @@ export const make = (secrets: Registry): StreamSecrets => {
     return rest
   }
 
-  const inputOf = (callId: string): typeof text => {
+  const getInputRedactor = (callId: string): typeof text => {
     const found = inputs.get(callId) ?? RedactionStream.makeKeys(secrets)
     inputs.set(callId, found)
     return found
   }
 
-  const one = (event: RunEvent): ReadonlyArray<RunEvent> => {
+  const redactEvent = (event: RunEvent): ReadonlyArray<RunEvent> => {
     switch (event._tag) {
       case "TextDelta":
         return [...pieces.reasoning(reasoning.end()), ...pieces.text(text.push(event.text))]
       case "ReasoningDelta":
         return pieces.reasoning(reasoning.push(event.text))
       case "ToolInputDelta":
-        return pieces.input(event.callId, inputOf(event.callId).push(event.text))
+        return pieces.input(event.callId, getInputRedactor(event.callId).push(event.text))
       case "TextReplaced":
         // Held characters belong to the text that is taken back.
         text.end()
@@ -80,5 +80,5 @@ export const make = (secrets: Registry): StreamSecrets => {
     }
   }
 
-  return { of: (events) => events.flatMap(one), end }
+  return { of: (events) => events.flatMap(redactEvent), end }
 }

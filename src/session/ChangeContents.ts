@@ -51,7 +51,7 @@ export const maxBytes = 10 * 1024 * 1024
 const defaultCapacity = 1024 * 1024 * 1024
 
 /** Name of bytes. */
-export const hashOf = (bytes: Uint8Array): string => Digest.hex(bytes, 64)
+export const computeHash = (bytes: Uint8Array): string => Digest.toHex(bytes, 64)
 
 const isHash = (hash: string): boolean => /^[0-9a-f]{64}$/.test(hash)
 
@@ -60,7 +60,7 @@ export const make = Effect.fnUntraced(function*(directory: string, capacity = de
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const root = path.resolve(directory)
-  const placeOf = (hash: string) => path.join(root, hash.slice(0, 2), hash)
+  const locateContent = (hash: string) => path.join(root, hash.slice(0, 2), hash)
 
   /** Removes the oldest contents beyond the capacity. */
   const prune = Effect.gen(function*() {
@@ -87,10 +87,10 @@ export const make = Effect.fnUntraced(function*(directory: string, capacity = de
     const text = new TextDecoder("latin1").decode(bytes)
     if (mask(text) !== text) return "it holds a secret of this program"
     yield* begun
-    const file = placeOf(hash)
+    const file = locateContent(hash)
     if (yield* fs.exists(file)) return undefined
     yield* fs.makeDirectory(path.dirname(file), { recursive: true, mode: 0o700 })
-    const draft = `${file}.${yield* Ids.hex(8)}`
+    const draft = `${file}.${yield* Ids.makeHex(8)}`
     yield* fs.writeFile(draft, bytes, { mode: 0o600, flag: "wx" }).pipe(
       Effect.andThen(fs.rename(draft, file)),
       Effect.onError(() => Effect.ignore(fs.remove(draft, { force: true })))
@@ -103,7 +103,7 @@ export const make = Effect.fnUntraced(function*(directory: string, capacity = de
     read: (hash) =>
       isHash(hash)
         // Others may have removed it; a damaged one is none.
-        ? Effect.map(Effect.option(fs.readFile(placeOf(hash))), (found) => Option.getOrUndefined(Option.filter(found, (bytes) => hashOf(bytes) === hash)))
+        ? Effect.map(Effect.option(fs.readFile(locateContent(hash))), (found) => Option.getOrUndefined(Option.filter(found, (bytes) => computeHash(bytes) === hash)))
         : Effect.undefined
   }
 })

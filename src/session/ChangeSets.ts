@@ -14,8 +14,8 @@
  *
  * const program = Effect.gen(function*() {
  *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })
- *   const { runs } = yield* ChangeSets.history(sessionId)
- *   return ChangeSets.net(runs.flatMap(({ changes }) => changes)).map(({ path }) => path)
+ *   const { runs } = yield* ChangeSets.readHistory(sessionId)
+ *   return ChangeSets.toNetChanges(runs.flatMap(({ changes }) => changes)).map(({ path }) => path)
  * })
  *
  * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
@@ -65,18 +65,18 @@ const maxSessions = 1_000
 const kinds = ["RunStarted", "MessageAppended", "FileChanged", "FilesReverted", "ChildStarted", "ReplayBegun", "ContextRewritten"] as const
 
 /** Record of one session, by what matters here. */
-interface Told {
+interface SessionRuns {
   readonly runs: Map<string, { readonly at: number; cwd: string; position: number | undefined; prompt: string; readonly changes: Array<FileChange.FileChanged>; readonly children: Array<SessionId> }>
   readonly reverted: Array<FileChange.FilesReverted>
   /** The session that it goes on from, and how much of it. */
   origin: { readonly sessionId: SessionId; readonly position: number } | undefined
 }
 
-const read = (sessionId: string): Effect.Effect<Told, SessionStoreError, RunRecord> =>
+const readSessionRuns = (sessionId: string): Effect.Effect<SessionRuns, SessionStoreError, RunRecord> =>
   Effect.gen(function*() {
     const record = yield* RunRecord
-    const told: Told = { runs: new Map(), reverted: [], origin: undefined }
-    const runOf = ({ at, turnId }: Entry) => {
+    const told: SessionRuns = { runs: new Map(), reverted: [], origin: undefined }
+    const ensureRun = ({ at, turnId }: Entry) => {
       const known = told.runs.get(turnId)
       if (known !== undefined) return known
       const run = { at, cwd: "", position: undefined, prompt: "", changes: [], children: [] }
@@ -88,20 +88,20 @@ const read = (sessionId: string): Effect.Effect<Told, SessionStoreError, RunReco
         const { event } = entry
         switch (event._tag) {
           case "RunStarted":
-            return void (runOf(entry).cwd = event.cwd)
+            return void (ensureRun(entry).cwd = event.cwd)
           case "MessageAppended": {
             const run = told.runs.get(entry.turnId)
             if (run === undefined || event.position === undefined || run.position !== undefined) return
             run.position = event.position
-            run.prompt = event.message === undefined ? "" : StoredForm.searchText(event.message).content
+            run.prompt = event.message === undefined ? "" : StoredForm.extractSearchText(event.message).content
             return
           }
           case "FileChanged":
-            return void runOf(entry).changes.push(event)
+            return void ensureRun(entry).changes.push(event)
           case "FilesReverted":
             return void told.reverted.push(event)
           case "ChildStarted":
-            return void runOf(entry).children.push(event.sessionId)
+            return void ensureRun(entry).children.push(event.sessionId)
           case "ReplayBegun":
             told.origin = { sessionId: event.source, position: event.position }
             return
@@ -113,10 +113,10 @@ const read = (sessionId: string): Effect.Effect<Told, SessionStoreError, RunReco
   })
 
 /** Changes of a session's runs and of those of its children, whoever of them made them. */
-const allOf = (sessionId: string, depth: number): Effect.Effect<ReadonlyArray<FileChange.FileChanged>, SessionStoreError, RunRecord> =>
-  depth > 8 ? Effect.succeed([]) : Effect.flatMap(read(sessionId), ({ runs }) =>
+const collectChanges = (sessionId: string, depth: number): Effect.Effect<ReadonlyArray<FileChange.FileChanged>, SessionStoreError, RunRecord> =>
+  depth > 8 ? Effect.succeed([]) : Effect.flatMap(readSessionRuns(sessionId), ({ runs }) =>
     Effect.map(Effect.forEach(runs.values(), (run) =>
-      Effect.map(Effect.forEach(run.children, (child) => allOf(child, depth + 1)), (inner) => [...run.changes, ...inner.flat()])), (lists) => lists.flat()))
+      Effect.map(Effect.forEach(run.children, (child) => collectChanges(child, depth + 1)), (inner) => [...run.changes, ...inner.flat()])), (lists) => lists.flat()))
 
 /** A conversation by its runs, oldest first. */
 export interface History {
@@ -127,11 +127,11 @@ export interface History {
 }
 
 /** Reads the conversation that a session is the newest of. */
-export const history = Effect.fnUntraced(function*(sessionId: SessionId): Effect.fn.Return<History, SessionStoreError, RunRecord> {
-  const sessions: Array<{ readonly id: SessionId; readonly told: Told; readonly until: number }> = []
+export const readHistory = Effect.fnUntraced(function*(sessionId: SessionId): Effect.fn.Return<History, SessionStoreError, RunRecord> {
+  const sessions: Array<{ readonly id: SessionId; readonly told: SessionRuns; readonly until: number }> = []
   let next: { readonly sessionId: SessionId; readonly position: number } | undefined = { sessionId, position: Number.MAX_SAFE_INTEGER }
   while (next !== undefined && sessions.length < maxSessions && !sessions.some(({ id }) => id === next?.sessionId)) {
-    const told: Told = yield* read(next.sessionId)
+    const told: SessionRuns = yield* readSessionRuns(next.sessionId)
     sessions.unshift({ id: next.sessionId, told, until: next.position })
     next = told.origin
   }
@@ -148,7 +148,7 @@ export const history = Effect.fnUntraced(function*(sessionId: SessionId): Effect
   const left: Array<ChangeSet> = []
   for (const { id, told, until } of sessions) {
     for (const [turnId, run] of told.runs) {
-      const inner = yield* Effect.forEach(run.children, (child) => allOf(child, 0))
+      const inner = yield* Effect.forEach(run.children, (child) => collectChanges(child, 0))
       const set: ChangeSet = {
         sessionId: id,
         // The record has no other.
@@ -167,7 +167,7 @@ export const history = Effect.fnUntraced(function*(sessionId: SessionId): Effect
 })
 
 /** Files over changes in their order, each once; those that end as they began are left out. */
-export const net = (changes: ReadonlyArray<FileChange.FileChanged>): ReadonlyArray<NetChange> => {
+export const toNetChanges = (changes: ReadonlyArray<FileChange.FileChanged>): ReadonlyArray<NetChange> => {
   const files = new Map<string, { before: FileChange.FileState | undefined; after: FileChange.FileState | undefined; diffs: Array<string> }>()
   for (const { after, before, diff, path } of changes) {
     const known = files.get(path)
@@ -181,11 +181,11 @@ export const net = (changes: ReadonlyArray<FileChange.FileChanged>): ReadonlyArr
 }
 
 /** The run that an undo takes back: the newest one with something to take back, or the one of an id. */
-export const toUndo = ({ runs }: History, turn?: string): Option.Option<ChangeSet> =>
+export const findUndoTarget = ({ runs }: History, turn?: string): Option.Option<ChangeSet> =>
   Option.fromUndefinedOr(runs.findLast((run) => turn === undefined ? run.undone === undefined && (run.changes.length > 0 || run.position !== undefined) : run.turnId === turn))
 
 /** The run that a redo makes again: the oldest of those that were taken back; none once a later one was made. */
-export const toRedo = ({ left, runs }: History): Option.Option<ChangeSet> => {
+export const findRedoTarget = ({ left, runs }: History): Option.Option<ChangeSet> => {
   const done = runs.findLast(({ undone }) => undone === undefined)?.at ?? Number.NEGATIVE_INFINITY
   const undone = [...runs, ...left].filter((run) => run.undone !== undefined && run.at > done)
   return Option.fromUndefinedOr(undone.toSorted((one, other) => one.at - other.at)[0])

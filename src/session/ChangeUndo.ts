@@ -49,7 +49,7 @@ interface Move {
 }
 
 /** State of a file as it was found, with its content. */
-interface Found {
+interface FoundFile {
   readonly state: FileChange.FileState | undefined
   readonly bytes: Uint8Array | undefined
 }
@@ -81,15 +81,15 @@ export interface Plan {
 
 type Files = FileSystem.FileSystem | Path.Path
 
-const missing = (error: PlatformError): boolean => error.reason._tag === "NotFound" || error.reason._tag === "BadResource"
+const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound" || error.reason._tag === "BadResource"
 
 /** Fails where a directory on the way to a file is a link now, so that the file would be another one. */
-const inPlace = Effect.fnUntraced(function*(file: string): Effect.fn.Return<void, PlatformError, Files> {
+const refuseLinkedDirectory = Effect.fnUntraced(function*(file: string): Effect.fn.Return<void, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   for (let at = path.dirname(file); ; at = path.dirname(at)) {
     const real = yield* Effect.result(fs.realPath(at))
-    if (real._tag === "Failure" && missing(real.failure) && path.dirname(at) !== at) continue
+    if (real._tag === "Failure" && isMissing(real.failure) && path.dirname(at) !== at) continue
     const found = yield* Effect.fromResult(real)
     if (found === at) return
     return yield* systemError({ _tag: "PermissionDenied", module: "FileSystem", method: "undo", pathOrDescriptor: file, description: `${at} is a link now` })
@@ -97,23 +97,23 @@ const inPlace = Effect.fnUntraced(function*(file: string): Effect.fn.Return<void
 })
 
 /** The state of a file now. A directory counts as one where the change is about one. */
-const look = Effect.fnUntraced(function*({ expected, path: file, to }: Move): Effect.fn.Return<Found, PlatformError, Files> {
+const inspectFile = Effect.fnUntraced(function*({ expected, path: file, to }: Move): Effect.fn.Return<FoundFile, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
-  yield* inPlace(file)
-  const info = yield* Effect.catchIf(fs.lstat(file), missing, () => Effect.undefined)
+  yield* refuseLinkedDirectory(file)
+  const info = yield* Effect.catchIf(fs.lstat(file), isMissing, () => Effect.undefined)
   if (info === undefined) return { state: undefined, bytes: undefined }
   const size = Number(info.size)
   if (info.type === "Directory" && (to ?? expected)?.type === "directory") {
     const bytes = new Uint8Array(0)
-    return { state: { type: "directory", mode: info.mode & 0o777, size: 0, hash: ChangeContents.hashOf(bytes) }, bytes }
+    return { state: { type: "directory", mode: info.mode & 0o777, size: 0, hash: ChangeContents.computeHash(bytes) }, bytes }
   }
   const type = info.type === "SymbolicLink" ? "link" as const : "file" as const
   if (type === "file" && (info.type !== "File" || size > ChangeContents.maxBytes)) return { state: { type, mode: info.mode & 0o777, size, notKept: info.type === "File" ? "it is too large" : "it is no regular file" }, bytes: undefined }
   const bytes = type === "link" ? new TextEncoder().encode(yield* fs.readLink(file)) : yield* fs.readFile(file)
-  return { state: { type, mode: info.mode & 0o777, size: bytes.length, hash: ChangeContents.hashOf(bytes) }, bytes }
+  return { state: { type, mode: info.mode & 0o777, size: bytes.length, hash: ChangeContents.computeHash(bytes) }, bytes }
 })
 
-const textOf = (state: FileChange.FileState | undefined, bytes: Uint8Array | undefined): FileChange.Content => {
+const decodeText = (state: FileChange.FileState | undefined, bytes: Uint8Array | undefined): FileChange.Content => {
   if (state === undefined) return undefined
   if (bytes === undefined || bytes.includes(0)) return null
   try {
@@ -123,21 +123,21 @@ const textOf = (state: FileChange.FileState | undefined, bytes: Uint8Array | und
   }
 }
 
-const contentOf = Effect.fnUntraced(function*({ hash, notKept }: FileChange.FileState) {
+const readContent = Effect.fnUntraced(function*({ hash, notKept }: FileChange.FileState) {
   if (notKept !== undefined || hash === undefined) return { reason: notKept ?? "its content was not read" }
   const contents = yield* ChangeContents.ChangeContents
   const bytes = contents === undefined ? undefined : yield* contents.read(hash)
   return bytes === undefined ? { reason: "its content is not kept any more" } : { bytes }
 })
 
-const movesOf = (set: ChangeSets.ChangeSet, direction: Plan["direction"]): ReadonlyArray<Move> =>
+const listMoves = (set: ChangeSets.ChangeSet, direction: Plan["direction"]): ReadonlyArray<Move> =>
   direction === "undo"
-    ? ChangeSets.net(set.changes).map(({ after, before, path }) => ({ path, expected: after, to: before }))
+    ? ChangeSets.toNetChanges(set.changes).map(({ after, before, path }) => ({ path, expected: after, to: before }))
     // Files come back as the undo found them.
     : (set.undone?.files ?? []).map(({ from, path, to }) => ({ path, expected: to, to: from }))
 
 /** Looks at every file of a run's changes; writes nothing. */
-export const plan = Effect.fnUntraced(function*(
+export const makePlan = Effect.fnUntraced(function*(
   set: ChangeSets.ChangeSet,
   direction: Plan["direction"]
 ): Effect.fn.Return<Plan, never, Files> {
@@ -145,9 +145,9 @@ export const plan = Effect.fnUntraced(function*(
   const conflicts: Array<Conflict> = []
   const lost: Array<Plan["lost"][number]> = []
   const same: Array<string> = []
-  for (const move of movesOf(set, direction)) {
+  for (const move of listMoves(set, direction)) {
     const { expected, path, to } = move
-    const looked = yield* Effect.result(look(move))
+    const looked = yield* Effect.result(inspectFile(move))
     if (looked._tag === "Failure") {
       lost.push({ path, reason: looked.failure.reason.description ?? looked.failure.message })
       continue
@@ -157,12 +157,12 @@ export const plan = Effect.fnUntraced(function*(
       same.push(path)
       continue
     }
-    const content = to === undefined ? { bytes: undefined } : yield* contentOf(to)
+    const content = to === undefined ? { bytes: undefined } : yield* readContent(to)
     if ("reason" in content) {
       lost.push({ path, reason: content.reason })
       continue
     }
-    const diff = Redaction.redactText(FileChange.unifiedDiff(path, textOf(found, now), textOf(to, content.bytes)))
+    const diff = Redaction.redactText(FileChange.makeUnifiedDiff(path, decodeText(found, now), decodeText(to, content.bytes)))
     const step = { ...move, found, bytes: content.bytes, diff }
     // Of a file that was not read nobody can say that it is the same.
     if (FileChange.isSame(found, expected)) steps.push(step)
@@ -172,26 +172,26 @@ export const plan = Effect.fnUntraced(function*(
 })
 
 /** Content of a state as text; a reason where it is not kept. */
-const keptText = (state: FileChange.FileState | undefined) =>
+const readKeptText = (state: FileChange.FileState | undefined) =>
   state === undefined
     ? Effect.succeed({ text: undefined })
-    : Effect.map(contentOf(state), (found) => "reason" in found ? { reason: found.reason } : { text: textOf(state, found.bytes) })
+    : Effect.map(readContent(state), (found) => "reason" in found ? { reason: found.reason } : { text: decodeText(state, found.bytes) })
 
 /** Differences of changes, each file once: from what was there first to what was there last, as far as the contents are kept. */
-export const diffs = (
+export const computeDiffs = (
   changes: ReadonlyArray<FileChange.FileChanged>
 ): Effect.Effect<ReadonlyArray<Pick<FileChange.FileChanged, "added" | "diff" | "path" | "removed">>> =>
-  Effect.forEach(ChangeSets.net(changes), Effect.fnUntraced(function*({ after, before, diffs: recorded, path }) {
-    const from = yield* keptText(before)
-    const to = yield* keptText(after)
+  Effect.forEach(ChangeSets.toNetChanges(changes), Effect.fnUntraced(function*({ after, before, diffs: recorded, path }) {
+    const from = yield* readKeptText(before)
+    const to = yield* readKeptText(after)
     const diff = recorded.length === 1 || "reason" in from || "reason" in to
       ? recorded.join("")
-      : Redaction.redactText(FileChange.unifiedDiff(path, from.text, to.text))
-    return { path, diff, ...FileChange.counts(diff) }
+      : Redaction.redactText(FileChange.makeUnifiedDiff(path, from.text, to.text))
+    return { path, diff, ...FileChange.countLines(diff) }
   }))
 
 /** Removes directories below a root that are empty now, from the innermost on. */
-const tidy = Effect.fnUntraced(function*(file: string, root: string): Effect.fn.Return<void, PlatformError, Files> {
+const removeEmptyDirectories = Effect.fnUntraced(function*(file: string, root: string): Effect.fn.Return<void, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   for (let at = path.dirname(file); at.startsWith(root + path.sep); at = path.dirname(at)) {
@@ -201,20 +201,20 @@ const tidy = Effect.fnUntraced(function*(file: string, root: string): Effect.fn.
 })
 
 /** Puts one file into its state. */
-const put = Effect.fnUntraced(function*({ bytes, found, path: file, to }: Step, root: string): Effect.fn.Return<void, PlatformError, Files> {
+const writeState = Effect.fnUntraced(function*({ bytes, found, path: file, to }: Step, root: string): Effect.fn.Return<void, PlatformError, Files> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  yield* inPlace(file)
+  yield* refuseLinkedDirectory(file)
   if (to === undefined) {
     const isEmpty = found?.type === "directory" && (yield* fs.readDirectory(file)).length === 0
     yield* fs.remove(file, { force: true, recursive: isEmpty })
     // The file is what matters.
-    return yield* Effect.ignore(tidy(file, root))
+    return yield* Effect.ignore(removeEmptyDirectories(file, root))
   }
   const content = bytes ?? new Uint8Array(0)
   yield* fs.makeDirectory(path.dirname(file), { recursive: true })
   if (to.type === "directory") return yield* Effect.andThen(fs.makeDirectory(file), fs.chmod(file, to.mode & 0o777))
-  const draft = path.join(path.dirname(file), `.${path.basename(file).slice(0, 200)}.${yield* Ids.hex(12)}.tmp`)
+  const draft = path.join(path.dirname(file), `.${path.basename(file).slice(0, 200)}.${yield* Ids.makeHex(12)}.tmp`)
   const made = to.type === "link"
     ? fs.symlink(new TextDecoder().decode(content), draft)
     : Effect.andThen(fs.writeFile(draft, content, { flag: "wx" }), fs.chmod(draft, found?.type === "file" ? (found.mode & ~0o111) | (to.mode & 0o111) : to.mode & 0o777))
@@ -225,7 +225,7 @@ const put = Effect.fnUntraced(function*({ bytes, found, path: file, to }: Step, 
 })
 
 /** Result of putting files back. */
-export interface Done {
+export interface UndoResult {
   readonly changed: ReadonlyArray<string>
   /** Files that stay as they are, with the reason. */
   readonly left: ReadonlyArray<{ readonly path: string; readonly reason: string }>
@@ -239,7 +239,7 @@ export interface Done {
 export const apply = Effect.fnUntraced(function*(
   { conflicts, direction, lost, same, set, steps }: Plan,
   { isOverwriting }: { readonly isOverwriting: boolean }
-): Effect.fn.Return<Done, SessionStoreError, Files | RunRecord> {
+): Effect.fn.Return<UndoResult, SessionStoreError, Files | RunRecord> {
   const contents = yield* ChangeContents.ChangeContents
   const moved: Array<FileChange.FilesReverted["files"][number]> = []
   const left = [...lost, ...isOverwriting ? [] : conflicts.map(({ path, reason }) => ({ path, reason }))]
@@ -247,7 +247,7 @@ export const apply = Effect.fnUntraced(function*(
   // Removed files first: a directory may stand where a file has to be.
   for (const step of [...chosen.filter(({ to }) => to === undefined), ...chosen.filter(({ to }) => to !== undefined)]) {
     const { found, path, to } = step
-    const now = yield* Effect.result(look(step))
+    const now = yield* Effect.result(inspectFile(step))
     // The directories of a file that was put back are there already.
     if (to?.type === "directory" && now._tag === "Success" && now.success.state?.type === "directory") {
       moved.push({ path, to })
@@ -259,7 +259,7 @@ export const apply = Effect.fnUntraced(function*(
     }
     const { bytes, state } = now.success
     const notKept = state?.hash === undefined || bytes === undefined || contents === undefined ? state?.notKept : yield* contents.keep(state.hash, bytes)
-    const written = yield* Effect.result(put(step, set.cwd))
+    const written = yield* Effect.result(writeState(step, set.cwd))
     if (written._tag === "Failure") {
       left.push({ path, reason: written.failure.reason.description ?? written.failure.message })
       continue
@@ -267,19 +267,19 @@ export const apply = Effect.fnUntraced(function*(
     moved.push({ path, ...state === undefined ? {} : { from: notKept === undefined ? state : { ...state, notKept } }, ...to === undefined ? {} : { to } })
   }
   const record = yield* RunRecord
-  const event: FileChange.FilesReverted = { _tag: "FilesReverted", direction, turns: [set.turnId], files: [...moved, ...direction === "undo" ? same.flatMap((path) => sameOf(set, path)) : []], left: left.map(({ path }) => path) }
+  const event: FileChange.FilesReverted = { _tag: "FilesReverted", direction, turns: [set.turnId], files: [...moved, ...direction === "undo" ? same.flatMap((path) => toRevertedFiles(set, path)) : []], left: left.map(({ path }) => path) }
   yield* record.append([{ sessionId: set.sessionId, turnId: set.turnId, at: yield* Clock.currentTimeMillis, event }])
   return { changed: moved.map(({ path }) => path), left }
 })
 
 /** Writes that a run was left behind with its files as they are. */
-export const leave = Effect.fnUntraced(function*({ changes, sessionId, turnId }: ChangeSets.ChangeSet): Effect.fn.Return<void, never, RunRecord> {
+export const recordAbandonedRun = Effect.fnUntraced(function*({ changes, sessionId, turnId }: ChangeSets.ChangeSet): Effect.fn.Return<void, never, RunRecord> {
   const record = yield* RunRecord
-  const left = ChangeSets.net(changes).map(({ path }) => path)
+  const left = ChangeSets.toNetChanges(changes).map(({ path }) => path)
   yield* record.append([{ sessionId, turnId, at: yield* Clock.currentTimeMillis, event: { _tag: "FilesReverted", direction: "undo", turns: [turnId], files: [], left } }])
 })
 
 /** A file that was put back by hand before: a redo changes it again. */
-const sameOf = (set: ChangeSets.ChangeSet, path: string): FileChange.FilesReverted["files"] =>
-  ChangeSets.net(set.changes).flatMap((change) =>
+const toRevertedFiles = (set: ChangeSets.ChangeSet, path: string): FileChange.FilesReverted["files"] =>
+  ChangeSets.toNetChanges(set.changes).flatMap((change) =>
     change.path !== path ? [] : [{ path, ...change.after === undefined ? {} : { from: change.after }, ...change.before === undefined ? {} : { to: change.before } }])

@@ -21,21 +21,21 @@ export interface Copy {
 
 type Part = Exclude<Prompt.Message["content"], string>[number]
 
-const partsOf = ({ content }: Prompt.Message): ReadonlyArray<Part> => typeof content === "string" ? [] : content
+const getParts = ({ content }: Prompt.Message): ReadonlyArray<Part> => typeof content === "string" ? [] : content
 
 /** Tests for a part of which less is left: a result or a call of the same id, the name of a file in its place, the same text. */
-const stands = (part: Part, original: Part): boolean => {
+const isReducedPart = (part: Part, original: Part): boolean => {
   if (original.type === "file") return part.type === "text" || part.type === "file"
   if (part.type !== original.type) return false
   if ("id" in part && "id" in original) return part.id === original.id
   return "text" in part && "text" in original && part.text === original.text
 }
 
-const isVersionOf = (message: Prompt.Message, original: Prompt.Message): boolean => {
-  const [parts, all] = [partsOf(message), partsOf(original)]
+const isReducedVersion = (message: Prompt.Message, original: Prompt.Message): boolean => {
+  const [parts, all] = [getParts(message), getParts(original)]
   return message.role === original.role && parts.length > 0 && parts.length === all.length && parts.every((part, at) => {
     const other = all[at]
-    return other !== undefined && stands(part, other)
+    return other !== undefined && isReducedPart(part, other)
   })
 }
 
@@ -43,13 +43,13 @@ const isVersionOf = (message: Prompt.Message, original: Prompt.Message): boolean
  * Finds the originals of messages, which stand in the order of `source` but for the results of one answer: the same message, or one with
  * more in it.
  */
-export const copies = (messages: ReadonlyArray<Prompt.Message>, source: ReadonlyArray<Prompt.Message>): ReadonlyArray<Copy> => {
+export const findCopies = (messages: ReadonlyArray<Prompt.Message>, source: ReadonlyArray<Prompt.Message>): ReadonlyArray<Copy> => {
   const positions = new Map(source.map((message, position) => [message, position]))
   const taken = new Set<number>()
   let next = 0
   return messages.map((message) => {
     const same = positions.get(message)
-    const found = same ?? source.findIndex((original, position) => position >= next && !taken.has(position) && isVersionOf(message, original))
+    const found = same ?? source.findIndex((original, position) => position >= next && !taken.has(position) && isReducedVersion(message, original))
     if (found < 0) return { message, position: undefined, isChanged: false }
     taken.add(found)
     if (message.role !== "tool") next = found + 1
@@ -58,7 +58,7 @@ export const copies = (messages: ReadonlyArray<Prompt.Message>, source: Readonly
 }
 
 /** Positions in their order; those that follow one another are a range. */
-const ranges = (positions: ReadonlyArray<number>): ReadonlyArray<Reference> => {
+const toRanges = (positions: ReadonlyArray<number>): ReadonlyArray<Reference> => {
   const found: Array<[number, number]> = []
   for (const position of positions) {
     const last = found.at(-1)
@@ -69,25 +69,25 @@ const ranges = (positions: ReadonlyArray<number>): ReadonlyArray<Reference> => {
 }
 
 /** Positions of `count` messages that no copy has for its original. */
-export const removed = (made: ReadonlyArray<Copy>, count: number): ReadonlyArray<Reference> => {
+export const listRemoved = (made: ReadonlyArray<Copy>, count: number): ReadonlyArray<Reference> => {
   const kept = new Set(made.map(({ position }) => position))
-  return ranges(Array.from({ length: count }, (_, position) => position).filter((position) => !kept.has(position)))
+  return toRanges(Array.from({ length: count }, (_, position) => position).filter((position) => !kept.has(position)))
 }
 
 /** Positions in a session, `stored`, of the messages that a conversation had and has not any more; one that was shortened is there. */
-export const leftOut = (
+export const listLeftOut = (
   before: ReadonlyArray<Prompt.Message>,
   after: ReadonlyArray<Prompt.Message>,
   stored: ReadonlyArray<Prompt.Message>
 ): ReadonlyArray<Reference> => {
-  const kept = new Set(copies(after, before).map(({ position }) => position))
-  return ranges(copies(before, stored).flatMap(({ position }, place) => position === undefined || kept.has(place) ? [] : [position]).toSorted((a, b) => a - b))
+  const kept = new Set(findCopies(after, before).map(({ position }) => position))
+  return toRanges(findCopies(before, stored).flatMap(({ position }, place) => position === undefined || kept.has(place) ? [] : [position]).toSorted((a, b) => a - b))
 }
 
 /** The turn under which the record has how a session began that goes on from a compacted one. */
-export const turnOf = (id: SessionId): TurnId => TurnId.make(`${id}:compression`)
+export const makeCompressionTurnId = (id: SessionId): TurnId => TurnId.make(`${id}:compression`)
 
-const originOf = ({ role }: Prompt.Message): Origin => role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
+const toOrigin = ({ role }: Prompt.Message): Origin => role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 
 /** Place of the entries, and the session that is repeated. */
 interface Beginning {
@@ -101,7 +101,7 @@ interface Beginning {
 }
 
 /** Makes the entries. Writers of the originals are read from the record; where it has none, the role tells. */
-export const entries = (
+export const makeEntries = (
   record: RunRecord,
   { at, link, rewritten, sessionId, turnId }: Beginning,
   made: ReadonlyArray<Copy>
@@ -113,7 +113,7 @@ export const entries = (
         event._tag === "MessageAppended" && event.position !== undefined ? [[event.position, event.origin] as const] : []))
       const copied = made.map(({ isChanged, message, position: original }, position): RecordEvent => ({
         _tag: "MessageAppended",
-        origin: original === undefined ? "runtime" : origins.get(original) ?? originOf(message),
+        origin: original === undefined ? "runtime" : origins.get(original) ?? toOrigin(message),
         position,
         ...(original === undefined ? {} : { copyOf: { sessionId: link.source, position: original, ...(isChanged ? { changed: true } : {}) } }),
         message

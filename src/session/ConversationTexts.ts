@@ -23,7 +23,7 @@ export const readTexts = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArra
   const texts: Array<SpokenText> = []
   for (const [position, message] of messages.entries()) {
     if (message.role !== "user" && message.role !== "assistant") continue
-    const text = Conversation.text(message).replaceAll(/\s+/g, " ").trim()
+    const text = Conversation.readText(message).replaceAll(/\s+/g, " ").trim()
     const last = texts.at(-1)
     if (message.role === "assistant" && text === "") continue
     if (last?.role === message.role) texts[texts.length - 1] = { ...last, text: `${last.text} ${text}`.trim() }

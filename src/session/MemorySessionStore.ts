@@ -33,7 +33,7 @@ import * as StoreFailure from "./StoreFailure.ts"
 import * as Title from "./Title.ts"
 
 /** Data of a session that search reads. */
-interface Searched {
+interface SearchedSession {
   readonly id: SessionId
   readonly source: string
   readonly messages: ReadonlyArray<Prompt.Message>
@@ -41,14 +41,14 @@ interface Searched {
   readonly order: ReadonlyArray<number>
 }
 
-const neighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbour | undefined =>
+const toNeighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbour | undefined =>
   message === undefined ? undefined : {
     role: message.role,
-    text: SearchWords.cut(StoredForm.searchText(message).content, SessionSearch.neighbourLength)
+    text: SearchWords.truncateText(StoredForm.extractSearchText(message).content, SessionSearch.neighbourLength)
   }
 
 /** A search over the sessions that there are when it is asked: every message is read on every search, the newest hits come first. */
-const searchOf = (sessions: () => Iterable<Searched>): SessionSearch.Service => ({
+const makeSearch = (sessions: () => Iterable<SearchedSession>): SessionSearch.Service => ({
   search: (input, options = {}) =>
     Effect.sync(() => {
       const query = SearchQuery.parse(input)
@@ -58,7 +58,7 @@ const searchOf = (sessions: () => Iterable<Searched>): SessionSearch.Service => 
         if (options.except?.includes(id) === true || SessionSearch.hiddenSources.includes(source)) continue
         messages.forEach((message, messageId) => {
           if (options.roles?.includes(message.role) === false) return
-          const snippet = SearchScan.find(query, StoredForm.searchText(message))
+          const snippet = SearchScan.find(query, StoredForm.extractSearchText(message))
           if (snippet === undefined) return
           hits.push({
             order: order[messageId] ?? 0,
@@ -67,8 +67,8 @@ const searchOf = (sessions: () => Iterable<Searched>): SessionSearch.Service => 
               messageId,
               role: message.role,
               snippet,
-              before: neighbour(messages[messageId - 1]),
-              after: neighbour(messages[messageId + 1])
+              before: toNeighbour(messages[messageId - 1]),
+              after: toNeighbour(messages[messageId + 1])
             }
           })
         })
@@ -81,7 +81,7 @@ const searchOf = (sessions: () => Iterable<Searched>): SessionSearch.Service => 
     })
 })
 
-interface Entry extends Searched {
+interface Entry extends SearchedSession {
   readonly start: SessionStore.NewSession
   readonly startedAt: number
   readonly messages: Array<Prompt.Message>
@@ -99,7 +99,7 @@ interface Entry extends Searched {
   characters: number
 }
 
-const view = (entry: Entry): SessionStore.Session => ({
+const toSession = (entry: Entry): SessionStore.Session => ({
   id: entry.id,
   source: entry.source,
   provider: entry.start.provider,
@@ -116,7 +116,7 @@ const view = (entry: Entry): SessionStore.Session => ({
   usage: Array.from(entry.usage.values()).reduce((sum, record) => Usage.add(sum, record.usage), Usage.zero),
   cost: entry.cost,
   messageCount: entry.messages.length,
-  toolCallCount: entry.messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
+  toolCallCount: entry.messages.reduce((count, message) => count + Conversation.listToolCalls(message).length, 0)
 })
 
 const isShown = ({ source }: Entry): boolean => !SessionSearch.hiddenSources.includes(source)
@@ -142,36 +142,36 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
     )
   }
 
-  const forget = (id: SessionId): void => {
+  const forgetSession = (id: SessionId): void => {
     const entry = entries.get(id)
     if (entry === undefined) return
     entries.delete(id)
     ledger.remove(id, entry.characters)
   }
 
-  const existing = (operation: string, id: SessionId): Effect.Effect<Entry, SessionStoreError> => {
+  const requireEntry = (operation: string, id: SessionId): Effect.Effect<Entry, SessionStoreError> => {
     const entry = entries.get(id)
-    return entry === undefined ? Effect.fail(StoreFailure.sessionUnknown(operation, id)) : Effect.succeed(entry)
+    return entry === undefined ? Effect.fail(StoreFailure.makeUnknownSessionError(operation, id)) : Effect.succeed(entry)
   }
-  const newestFirst = (): Array<Entry> => Array.from(entries.values()).sort((a, b) => b.activity - a.activity)
-  const first = (entry: Entry | undefined): Option.Option<SessionStore.Session> =>
-    Option.map(Option.fromUndefinedOr(entry), view)
-  const all = (fits: (entry: Entry) => boolean, limit: number): ReadonlyArray<SessionStore.Session> =>
-    newestFirst().filter(fits).slice(0, limit).map(view)
+  const sortNewestFirst = (): Array<Entry> => Array.from(entries.values()).sort((a, b) => b.activity - a.activity)
+  const toOptionalSession = (entry: Entry | undefined): Option.Option<SessionStore.Session> =>
+    Option.map(Option.fromUndefinedOr(entry), toSession)
+  const listSessions = (fits: (entry: Entry) => boolean, limit: number): ReadonlyArray<SessionStore.Session> =>
+    sortNewestFirst().filter(fits).slice(0, limit).map(toSession)
 
-  const ownerOf = (title: string): Entry | undefined =>
+  const findTitleOwner = (title: string): Entry | undefined =>
     Array.from(entries.values()).find((entry) => entry.title === title)
 
-  const continuationOf = (id: string): Entry | undefined => Array.from(entries.values()).find(({ start }) => start.continues === id)
+  const findContinuation = (id: string): Entry | undefined => Array.from(entries.values()).find(({ start }) => start.continues === id)
 
   const store = SessionStore.SessionStore.of({
     create: Effect.fnUntraced(function*(session) {
       const mask = yield* StoredForm.heldMask
       const title = session.title === undefined ? undefined : yield* Title.clean("create", mask(session.title))
       const startedAt = yield* Clock.currentTimeMillis
-      if (entries.has(session.id)) return yield* StoreFailure.sessionExists(session.id)
-      const owner = title === undefined ? undefined : ownerOf(title)
-      if (title !== undefined && owner !== undefined) return yield* StoreFailure.titleTaken("create", title, owner.id)
+      if (entries.has(session.id)) return yield* StoreFailure.makeExistingSessionError(session.id)
+      const owner = title === undefined ? undefined : findTitleOwner(title)
+      if (title !== undefined && owner !== undefined) return yield* StoreFailure.makeTakenTitleError("create", title, owner.id)
       const entry: Entry = {
         id: session.id,
         source: session.source,
@@ -181,7 +181,7 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
         order: [],
         usage: new Map(),
         begun: new Set(),
-        cost: Cost.spent(Cost.nothing),
+        cost: Cost.toSpent(Cost.nothing),
         title,
         ended: undefined,
         activity: ++activity,
@@ -190,7 +190,7 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
       entries.set(session.id, entry)
       ledger.add(session.id, session.parentId)
       yield* dropSurplus(session.id) ?? Effect.void
-      return view(entry)
+      return toSession(entry)
     }),
     acquire: (id) =>
       Effect.acquireRelease(
@@ -202,14 +202,14 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
         () => Effect.sync(() => owned.delete(id))
       ),
     begin: (id, callIds) =>
-      Effect.map(existing("begin", id), ({ begun }) => {
+      Effect.map(requireEntry("begin", id), ({ begun }) => {
         for (const callId of callIds) begun.add(callId)
       }),
     begun: (id) => Effect.sync(() => new Set(entries.get(id)?.begun)),
     append: (id, given) =>
-      Effect.flatMap(StoredForm.maskedMessages(given), (messages) => {
+      Effect.flatMap(StoredForm.maskMessages(given), (messages) => {
         const entry = entries.get(id)
-        if (entry === undefined) return Effect.fail(StoreFailure.sessionUnknown("append", id))
+        if (entry === undefined) return Effect.fail(StoreFailure.makeUnknownSessionError("append", id))
         entry.activity = ++activity
         entry.ended = undefined
         const first = entry.messages.length
@@ -218,7 +218,7 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
           characters += MemoryBounds.measureMessage(message)
           entry.messages.push(message)
           entry.order.push(activity)
-          if (entry.begun.size > 0) Conversation.resultIds(message).forEach((callId) => entry.begun.delete(callId))
+          if (entry.begun.size > 0) Conversation.listResultIds(message).forEach((callId) => entry.begun.delete(callId))
         }
         entry.characters += characters
         ledger.grow(id, characters)
@@ -226,25 +226,25 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
         return warning === undefined ? Effect.succeed(first) : Effect.as(warning, first)
       }),
     recordUsage: (id, record) =>
-      Effect.map(existing("recordUsage", id), (entry) => {
+      Effect.map(requireEntry("recordUsage", id), (entry) => {
         const key = JSON.stringify([record.provider, record.model])
         const sum = entry.usage.get(key)
         entry.cost = Cost.sum(entry.cost, record.cost)
         entry.usage.set(key, {
           ...record,
           usage: Usage.add(sum?.usage ?? Usage.zero, record.usage),
-          cost: Cost.sum(sum?.cost ?? Cost.spent(Cost.nothing), record.cost)
+          cost: Cost.sum(sum?.cost ?? Cost.toSpent(Cost.nothing), record.cost)
         })
       }),
     end: Effect.fnUntraced(function*(id, reason) {
-      const entry = yield* existing("end", id)
+      const entry = yield* requireEntry("end", id)
       entry.ended = { at: yield* Clock.currentTimeMillis, reason }
     }),
     continueIn: (id, { endReason, messages, ...session }) =>
       Effect.uninterruptible(Effect.gen(function*() {
-        const old = yield* existing("continue", id)
-        const newer = continuationOf(id)
-        if (newer !== undefined) return yield* StoreFailure.sessionContinued(id, newer.id)
+        const old = yield* requireEntry("continue", id)
+        const newer = findContinuation(id)
+        if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
         const { source, start: { cwd, hasOwnPrompt }, title } = old
         const taken = Array.from(entries.values()).flatMap((entry) => entry.title ?? [])
         yield* store.create({
@@ -254,53 +254,53 @@ const make = (bounds: MemoryBounds.Bounds): Context.Context<SessionStore.Session
           cwd,
           parentId: id,
           continues: id,
-          title: title === undefined ? undefined : Title.next(title, taken)
+          title: title === undefined ? undefined : Title.makeNext(title, taken)
         })
-        yield* store.append(session.id, messages).pipe(Effect.onError(() => Effect.sync(() => forget(session.id))))
+        yield* store.append(session.id, messages).pipe(Effect.onError(() => Effect.sync(() => forgetSession(session.id))))
         yield* store.end(session.id, endReason)
         yield* store.end(id, "compression")
-        return view(yield* existing("continue", session.id))
+        return toSession(yield* requireEntry("continue", session.id))
       })),
     newest: (id) =>
       Effect.sync(() => {
         let last = id
-        for (let next = continuationOf(last); next !== undefined; next = continuationOf(last)) last = next.id
+        for (let next = findContinuation(last); next !== undefined; next = findContinuation(last)) last = next.id
         return last
       }),
     rename: Effect.fnUntraced(function*(id, wanted) {
       const title = yield* Title.clean("rename", (yield* StoredForm.heldMask)(wanted))
-      const entry = yield* existing("rename", id)
-      const owner = ownerOf(title)
-      if (owner !== undefined && owner !== entry) return yield* StoreFailure.titleTaken("rename", title, owner.id)
+      const entry = yield* requireEntry("rename", id)
+      const owner = findTitleOwner(title)
+      if (owner !== undefined && owner !== entry) return yield* StoreFailure.makeTakenTitleError("rename", title, owner.id)
       entry.title = title
     }),
-    remove: (id) => Effect.map(existing("remove", id), () => forget(id)),
-    get: (id) => Effect.sync(() => first(entries.get(id))),
+    remove: (id) => Effect.map(requireEntry("remove", id), () => forgetSession(id)),
+    get: (id) => Effect.sync(() => toOptionalSession(entries.get(id))),
     messages: (id, range) => Effect.sync(() => entries.get(id)?.messages.slice(range?.from, range?.to) ?? []),
     readable: (id) => Effect.sync(() => ({ messages: entries.get(id)?.messages.map((message, position) => ({ position, message })) ?? [], faults: [] })),
     list: (options) =>
       Effect.sync(() =>
-        all(
+        listSessions(
           (entry) => options?.source === undefined || entry.source === options.source,
           Math.max(0, options?.limit ?? SessionStore.defaultLimit)
         )
       ),
-    resolve: Reference.resolve({
-      byId: (id) => Effect.sync(() => first(entries.get(id))),
-      byIdPrefix: (prefix) => Effect.sync(() => all((entry) => entry.id.startsWith(prefix), Reference.maxCandidates)),
-      byTitle: (title) => Effect.sync(() => first(newestFirst().find((entry) => entry.title === title))),
-      byTitlePrefix: (prefix) => Effect.sync(() => all((entry) => entry.title?.startsWith(prefix) === true, Infinity)),
+    resolve: Reference.makeResolver({
+      byId: (id) => Effect.sync(() => toOptionalSession(entries.get(id))),
+      byIdPrefix: (prefix) => Effect.sync(() => listSessions((entry) => entry.id.startsWith(prefix), Reference.maxCandidates)),
+      byTitle: (title) => Effect.sync(() => toOptionalSession(sortNewestFirst().find((entry) => entry.title === title))),
+      byTitlePrefix: (prefix) => Effect.sync(() => listSessions((entry) => entry.title?.startsWith(prefix) === true, Infinity)),
       names: Effect.sync(() =>
-        newestFirst().flatMap(({ id, source, title }) => SessionSearch.hiddenSources.includes(source) ? [] : title === undefined ? [id] : [id, title])),
-      latest: Effect.sync(() => first(newestFirst().find(isShown))),
-      directories: Effect.sync(() => Array.from(new Set(newestFirst().filter(isShown).flatMap(({ start }) => start.cwd ?? [])))),
-      latestIn: (directory) => Effect.sync(() => first(newestFirst().find((entry) => isShown(entry) && entry.start.cwd === directory)))
+        sortNewestFirst().flatMap(({ id, source, title }) => SessionSearch.hiddenSources.includes(source) ? [] : title === undefined ? [id] : [id, title])),
+      latest: Effect.sync(() => toOptionalSession(sortNewestFirst().find(isShown))),
+      directories: Effect.sync(() => Array.from(new Set(sortNewestFirst().filter(isShown).flatMap(({ start }) => start.cwd ?? [])))),
+      latestIn: (directory) => Effect.sync(() => toOptionalSession(sortNewestFirst().find((entry) => isShown(entry) && entry.start.cwd === directory)))
     }),
     usageByModel: (id) => Effect.sync(() => Array.from(entries.get(id)?.usage.values() ?? []))
   })
 
   return Context.make(SessionStore.SessionStore, store).pipe(
-    Context.add(SessionSearch.SessionSearch, searchOf(() => entries.values()))
+    Context.add(SessionSearch.SessionSearch, makeSearch(() => entries.values()))
   )
 }
 

@@ -12,7 +12,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts"
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import type { Session, SessionFolder } from "./SessionStorePort.ts"
 import * as Title from "./Title.ts"
 
@@ -38,9 +38,9 @@ interface Lookup {
 }
 
 /** The last session of the chain of continuations that begins with `first`. */
-const lastContinuation = (first: Session, base: string, others: ReadonlyArray<Session>): Session => {
+const findLastContinuation = (first: Session, base: string, others: ReadonlyArray<Session>): Session => {
   const numbered = others
-    .map((session) => ({ session, number: Title.continuation(base, session.title) ?? 0 }))
+    .map((session) => ({ session, number: Title.parseContinuation(base, session.title) ?? 0 }))
     .filter(({ number }) => number > 0)
     .toSorted((a, b) => a.number - b.number)
   let last = first
@@ -51,7 +51,7 @@ const lastContinuation = (first: Session, base: string, others: ReadonlyArray<Se
 }
 
 /** Finds the newest session of a folder. */
-const findLatestOf = Effect.fnUntraced(function*(
+const findLatestInFolder = Effect.fnUntraced(function*(
   lookup: Lookup,
   { holds, path }: SessionFolder
 ): Effect.fn.Return<Session, SessionNotFound | SessionStoreError> {
@@ -64,7 +64,7 @@ const findLatestOf = Effect.fnUntraced(function*(
 })
 
 /** Resolves a text of a user to one session; with a folder, `latest` is the newest session of that folder. */
-export const resolve = (lookup: Lookup) =>
+export const makeResolver = (lookup: Lookup) =>
   Effect.fnUntraced(function*(reference: string, folder?: SessionFolder): Effect.fn.Return<Session, SessionNotFound | SessionStoreError> {
     const wanted = reference.trim()
     if (wanted === "") return yield* new SessionNotFound({ sessionId: reference, candidates: [] })
@@ -72,7 +72,7 @@ export const resolve = (lookup: Lookup) =>
     const exact = yield* lookup.byId(wanted)
     if (Option.isSome(exact)) return exact.value
     if (wanted === "latest") {
-      if (folder !== undefined) return yield* findLatestOf(lookup, folder)
+      if (folder !== undefined) return yield* findLatestInFolder(lookup, folder)
       const latest = yield* lookup.latest
       if (Option.isSome(latest)) return latest.value
       return yield* new SessionNotFound({ sessionId: wanted, candidates: [] })
@@ -83,11 +83,11 @@ export const resolve = (lookup: Lookup) =>
     const title = Title.normalise(wanted)
     const titled = title === "" ? Option.none() : yield* lookup.byTitle(title)
     if (Option.isSome(titled)) {
-      return lastContinuation(titled.value, title, yield* lookup.byTitlePrefix(Title.continuationPrefix(title)))
+      return findLastContinuation(titled.value, title, yield* lookup.byTitlePrefix(Title.formatContinuationPrefix(title)))
     }
     if (candidates.length > 0) return yield* new SessionNotFound({ sessionId: wanted, candidates: candidates.map((session) => session.id) })
     const names = wanted.length > longestName ? [] : yield* lookup.names
-    const meant = nearest(wanted.toLowerCase(), names.map((name) => name.toLowerCase()))
+    const meant = findNearest(wanted.toLowerCase(), names.map((name) => name.toLowerCase()))
     const named = names.find((name) => name.toLowerCase() === meant)
     return yield* new SessionNotFound({ sessionId: wanted, candidates: [], ...(named === undefined ? {} : { meant: named }) })
   })

@@ -92,22 +92,22 @@ const measureEntry = ({ event }: Entry): number =>
  * Names a message or tool set that is written once per session however often it is used: the system prompt, context that is
  * sent and not stored, tool definitions. Undefined for every other event.
  */
-export const contentKey = ({ event }: Entry): string | undefined =>
+export const getContentKey = ({ event }: Entry): string | undefined =>
   event._tag === "ToolsOffered" ? `tools ${event.hash}` : event._tag === "MessageAppended" && event.id !== undefined ? `message ${event.id}` : undefined
 
 /** Tests whether an entry is in a filter. Entries written once per session may stand in an earlier turn. */
-export const fits = ({ kinds, origins, sessionId, turnId }: Filter) => (entry: Entry): boolean =>
+export const isInFilter = ({ kinds, origins, sessionId, turnId }: Filter) => (entry: Entry): boolean =>
   (sessionId === undefined || entry.sessionId === sessionId) &&
-  (turnId === undefined || entry.turnId === turnId || contentKey(entry) !== undefined) &&
+  (turnId === undefined || entry.turnId === turnId || getContentKey(entry) !== undefined) &&
   (kinds === undefined || kinds.includes(entry.event._tag)) &&
   (origins === undefined || entry.event._tag !== "MessageAppended" || origins.includes(entry.event.origin))
 
 /** Leaves out what is kept once per session and stands in a stream again. */
-export const onceEach = <E>(entries: Stream.Stream<Entry, E>): Stream.Stream<Entry, E> =>
+export const removeRepeatedContent = <E>(entries: Stream.Stream<Entry, E>): Stream.Stream<Entry, E> =>
   Stream.suspend(() => {
     const known = new Set<string>()
     return Stream.filter(entries, (entry) => {
-      const key = contentKey(entry)
+      const key = getContentKey(entry)
       const name = `${entry.sessionId} ${key}`
       if (key === undefined) return true
       const isNew = !known.has(name)
@@ -120,13 +120,13 @@ export const onceEach = <E>(entries: Stream.Stream<Entry, E>): Stream.Stream<Ent
  * Makes `append` and `listen` over what keeps entries. Listeners are told once entries are safe: `afterwards` runs an Effect after the
  * transaction under way, and at once where there is none.
  */
-export const masking = (
+export const makeMaskedWriter = (
   keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>,
   afterwards: (effect: Effect.Effect<void>) => Effect.Effect<void> = (effect) => effect
 ): Pick<Service, "append" | "listen"> => {
   const listeners = new Set<Listener>()
   /** Tells all listeners; nothing that reads the record decides about a run. */
-  const tell = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
+  const notifyListeners = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
     Effect.suspend(() => {
       const defects: Array<unknown> = []
       for (const listener of listeners) {
@@ -141,8 +141,8 @@ export const masking = (
     })
   return {
     append: (entries) =>
-      Effect.flatMap(StoredForm.maskedEntries(entries), (masked) =>
-        listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(tell(masked)))),
+      Effect.flatMap(StoredForm.maskEntries(entries), (masked) =>
+        listeners.size === 0 ? keep(masked) : Effect.andThen(keep(masked), afterwards(notifyListeners(masked)))),
     listen: (listener) =>
       Effect.acquireRelease(Effect.sync(() => void listeners.add(listener)), () => Effect.sync(() => listeners.delete(listener)))
   }
@@ -160,15 +160,15 @@ const makeMemory = (capacity: number): Service => {
       if (entry === undefined) break
       count++
       characters -= measureEntry(entry)
-      const key = contentKey(entry)
+      const key = getContentKey(entry)
       if (key !== undefined) known.delete(`${entry.sessionId} ${key}`)
     }
     kept = kept.slice(count)
   }
-  const keep = (entries: ReadonlyArray<Entry>) =>
+  const storeEntries = (entries: ReadonlyArray<Entry>) =>
     Effect.sync(() => {
       for (const entry of entries) {
-        const key = contentKey(entry)
+        const key = getContentKey(entry)
         const name = key === undefined ? undefined : `${entry.sessionId} ${key}`
         if (name !== undefined && known.has(name)) continue
         if (name !== undefined) known.add(name)
@@ -178,8 +178,8 @@ const makeMemory = (capacity: number): Service => {
       if (kept.length > capacity || characters > memoryCharacters) dropOldest()
     })
   return {
-    ...masking(keep),
-    read: (filter = {}) => Stream.suspend(() => Stream.fromIterable(kept.filter(fits(filter)))),
+    ...makeMaskedWriter(storeEntries),
+    read: (filter = {}) => Stream.suspend(() => Stream.fromIterable(kept.filter(isInFilter(filter)))),
     unread: () => Effect.succeed(Unread.none)
   }
 }
@@ -201,7 +201,7 @@ export const layerDefault: Layer.Layer<RunRecord> = Layer.effect(
   Effect.map(Effect.serviceOption(RunRecord), Option.getOrElse(() => makeMemory(memoryCapacity)))
 )
 
-const counted = (sessionId: string, kind: Kind): Effect.Effect<number, SessionStoreError, RunRecord> =>
+const countEntries = (sessionId: string, kind: Kind): Effect.Effect<number, SessionStoreError, RunRecord> =>
   RunRecord.use((record) => Stream.runCount(record.read({ sessionId, kinds: [kind] })))
 
 /** Appends an event now, and fails where it could not be written: for what a user asked to be recorded. Returns its time. */
@@ -212,10 +212,10 @@ export const appendChecked = Effect.fnUntraced(function*(
 ): Effect.fn.Return<number, SessionStoreError, RunRecord> {
   const record = yield* RunRecord
   const at = yield* Clock.currentTimeMillis
-  const before = yield* counted(sessionId, event._tag)
+  const before = yield* countEntries(sessionId, event._tag)
   yield* record.append([{ sessionId, turnId, at, event }])
   // The record never fails a run, so it does not say what became of an entry.
-  if ((yield* counted(sessionId, event._tag)) === before) {
+  if ((yield* countEntries(sessionId, event._tag)) === before) {
     return yield* new SessionStoreError({ operation: "record", message: "The entry could not be written: free some space, or end the program that has the database locked, and try again." })
   }
   return at

@@ -49,25 +49,25 @@ export interface Options {
  * The newest lines that fit into `maxBytes`, one at least. Before them stands what was written once for their sessions: tool definitions,
  * and messages that are sent and not stored.
  */
-const newest = (lines: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
+const selectNewestLines = (lines: ReadonlyArray<string>, maxBytes: number): ReadonlyArray<string> => {
   let first = lines.length
   for (let bytes = 0; first > 0; first--) {
     bytes += encoder.encode(lines[first - 1] ?? "").length + 1
     if (bytes > maxBytes && first < lines.length) break
   }
   const kept = lines.slice(first)
-  const sessions = new Set(kept.flatMap((line) => Option.match(StoredForm.placeOf(line), { onNone: () => [], onSome: ({ sessionId }) => [sessionId] })))
+  const sessions = new Set(kept.flatMap((line) => Option.match(StoredForm.readPlace(line), { onNone: () => [], onSome: ({ sessionId }) => [sessionId] })))
   const once = new Map(lines.slice(0, first).flatMap((line) => {
-    const entry = Option.getOrUndefined(StoredForm.valueOf(StoredForm.readEntry(line)))
-    const key = entry === undefined || !sessions.has(entry.sessionId) ? undefined : RunRecord.contentKey(entry)
+    const entry = Option.getOrUndefined(StoredForm.getValue(StoredForm.readEntry(line)))
+    const key = entry === undefined || !sessions.has(entry.sessionId) ? undefined : RunRecord.getContentKey(entry)
     return entry === undefined || key === undefined ? [] : [[`${entry.sessionId} ${key}`, line] as const]
   }))
   return [...once.values(), ...kept]
 }
 
 /** Tests for a line of a filter's session and turn; one that does not say where it belongs may be of any. */
-const mayFit = ({ sessionId, turnId }: RunRecord.Filter, line: string): boolean =>
-  Option.match(StoredForm.placeOf(line), {
+const canFit = ({ sessionId, turnId }: RunRecord.Filter, line: string): boolean =>
+  Option.match(StoredForm.readPlace(line), {
     onNone: () => true,
     onSome: (place) => (sessionId === undefined || place.sessionId === sessionId) && (turnId === undefined || place.turnId === turnId)
   })
@@ -99,7 +99,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
     /** Replaces the file by its newer half, so that a full one is not written anew at each step. */
     const shrink = Effect.gen(function*() {
       const lines = (yield* fs.readFileString(path)).split("\n").filter((line) => line !== "")
-      const text = newest(lines, maxBytes / 2).map((line) => `${line}\n`).join("")
+      const text = selectNewestLines(lines, maxBytes / 2).map((line) => `${line}\n`).join("")
       yield* fs.writeFileString(`${path}.draft`, text, { mode: 0o600 })
       yield* fs.rename(`${path}.draft`, path)
       size = encoder.encode(text).length
@@ -109,7 +109,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
       return Effect.logWarning(`Run record: old entries are not removed from ${path}: ${error.message}`)
     }))
 
-    const failed = (count: number, message: string) =>
+    const reportLoss = (count: number, message: string) =>
       Effect.suspend(() => {
         const isFirst = lost === 0
         lost += count
@@ -117,7 +117,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
         return isFirst ? Effect.logWarning(`Run record: entries are not written to ${path}: ${message}`) : Effect.void
       })
 
-    const keep = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
+    const storeEntries = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
       Effect.gen(function*() {
         const [first] = entries
         if (first === undefined) return
@@ -129,7 +129,7 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
         lost = 0
         size += encoder.encode(text).length
         if (size > maxBytes) yield* shrink
-      }).pipe(Effect.catch((error) => failed(entries.length, error.message)), lock.withPermit)
+      }).pipe(Effect.catch((error) => reportLoss(entries.length, error.message)), lock.withPermit)
 
     const lines: Stream.Stream<string, SessionStoreError> = Stream.unwrap(Effect.map(fs.exists(path), (exists) =>
       exists ? Stream.splitLines(Stream.decodeText(fs.stream(path))) : Stream.empty
@@ -139,14 +139,14 @@ const make = ({ maxBytes = Number.POSITIVE_INFINITY, path }: Options) =>
     )
 
     return RunRecord.RunRecord.of({
-      ...RunRecord.masking(keep),
+      ...RunRecord.makeMaskedWriter(storeEntries),
       read: (filter = {}) =>
         lines.pipe(
-          Stream.flatMap((line) => Option.match(StoredForm.valueOf(StoredForm.readEntry(line)), { onNone: () => Stream.empty, onSome: Stream.succeed })),
-          Stream.filter(RunRecord.fits(filter)),
-          RunRecord.onceEach
+          Stream.flatMap((line) => Option.match(StoredForm.getValue(StoredForm.readEntry(line)), { onNone: () => Stream.empty, onSome: Stream.succeed })),
+          Stream.filter(RunRecord.isInFilter(filter)),
+          RunRecord.removeRepeatedContent
         ),
-      unread: (filter = {}) => Stream.runFold(lines, () => Unread.none, (sum, line) => mayFit(filter, line) ? Unread.count(sum, StoredForm.readEntry(line)) : sum)
+      unread: (filter = {}) => Stream.runFold(lines, () => Unread.none, (sum, line) => canFit(filter, line) ? Unread.addReading(sum, StoredForm.readEntry(line)) : sum)
     })
   })
 

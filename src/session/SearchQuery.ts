@@ -51,7 +51,7 @@ export const parse = (input: string): SearchQuery => {
     } else if (quoted === undefined && (piece === "AND" || piece === "NOT")) {
       negated = piece === "NOT"
     } else {
-      const words = SearchWords.words(quoted ?? piece).map((word) => word.text)
+      const words = SearchWords.splitWords(quoted ?? piece).map((word) => word.text)
       if (words.length === 0 || ++count > maxTerms) continue
       const side = negated ? draft.none : draft.all
       side.push({ words, prefix: quoted === undefined && piece.endsWith("*") })

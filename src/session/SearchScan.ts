@@ -20,37 +20,37 @@ interface Span {
   readonly last: number
 }
 
-const field = (text: string): Field => {
-  const words = SearchWords.words(text)
+const makeField = (text: string): Field => {
+  const words = SearchWords.splitWords(text)
   return { text, words, folded: words.map((word) => SearchWords.fold(word.text)) }
 }
 
-const spans = (term: Term, { folded }: Field): ReadonlyArray<Span> => {
+const findSpans = (term: Term, { folded }: Field): ReadonlyArray<Span> => {
   const wanted = term.words.map(SearchWords.fold)
   const last = wanted.length - 1
-  const fits = (start: number): boolean =>
+  const isSpanAt = (start: number): boolean =>
     wanted.every((word, index) => {
       const there = folded[start + index]
       return there === word || (term.prefix && index === last && there !== undefined && there.startsWith(word))
     })
-  return folded.flatMap((_, start) => fits(start) ? [{ first: start, last: start + last }] : [])
+  return folded.flatMap((_, start) => isSpanAt(start) ? [{ first: start, last: start + last }] : [])
 }
 
-const fits = (alternative: Alternative, fields: ReadonlyArray<Field>): boolean => {
-  const occurs = (term: Term): boolean => fields.some((field) => spans(term, field).length > 0)
-  return alternative.all.every(occurs) && !alternative.none.some(occurs)
+const isMatch = (alternative: Alternative, fields: ReadonlyArray<Field>): boolean => {
+  const hasTerm = (term: Term): boolean => fields.some((field) => findSpans(term, field).length > 0)
+  return alternative.all.every(hasTerm) && !alternative.none.some(hasTerm)
 }
 
-const snippet = ({ text, words }: Field, found: ReadonlyArray<Span>): string => {
+const renderSnippet = ({ text, words }: Field, found: ReadonlyArray<Span>): string => {
   const sorted = found.toSorted((a, b) => a.first - b.first || b.last - a.last)
   const from = Math.max(0, (sorted[0]?.first ?? 0) - lead)
   const to = Math.min(words.length, from + shown)
-  const startOf = (index: number): number => words[index]?.start ?? text.length
-  let at = from === 0 ? 0 : startOf(from)
+  const getWordStart = (index: number): number => words[index]?.start ?? text.length
+  let at = from === 0 ? 0 : getWordStart(from)
   const end = to === words.length ? text.length : words[to - 1]?.end ?? text.length
   let out = from === 0 ? "" : "…"
   for (const { first, last } of sorted) {
-    const start = startOf(first)
+    const start = getWordStart(first)
     const stop = words[last]?.end ?? text.length
     if (start < at || stop > end) continue
     out += `${text.slice(at, start)}>>>${text.slice(start, stop)}<<<`
@@ -61,12 +61,12 @@ const snippet = ({ text, words }: Field, found: ReadonlyArray<Span>): string => 
 
 /** The piece of a message that fits a query, marked; `undefined` when it does not fit. */
 export const find = (query: SearchQuery, text: SearchText): string | undefined => {
-  const fields = [text.content, text.toolNames, text.toolCalls].map(field)
-  const alternative = query.find((alternative) => fits(alternative, fields))
+  const fields = [text.content, text.toolNames, text.toolCalls].map(makeField)
+  const alternative = query.find((alternative) => isMatch(alternative, fields))
   if (alternative === undefined) return undefined
   for (const field of fields) {
-    const found = alternative.all.flatMap((term) => spans(term, field))
-    if (found.length > 0) return snippet(field, found)
+    const found = alternative.all.flatMap((term) => findSpans(term, field))
+    if (found.length > 0) return renderSnippet(field, found)
   }
   return undefined
 }

@@ -16,7 +16,7 @@ const word =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]|[[\p{L}\p{N}\p{M}\p{Co}]--[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]]+/gv
 
 /** The words of a text: runs of letters and digits. */
-export const words = (text: string): ReadonlyArray<Word> =>
+export const splitWords = (text: string): ReadonlyArray<Word> =>
   Array.from(text.matchAll(word), (match) => ({
     text: match[0],
     start: match.index,
@@ -29,7 +29,7 @@ export const isUnspaced = (word: string): boolean => unspaced.test(word)
 const everyUnspaced = new RegExp(unspaced, "gu")
 
 /** The signs of a text that are words of their own, folded; those that folding leaves nothing of are left out. */
-export const signs = (text: string): ReadonlyArray<string> =>
+export const listSigns = (text: string): ReadonlyArray<string> =>
   // Folded with blanks between them, so that they stay apart.
   unspaced.test(text) ? fold((text.match(everyUnspaced) ?? []).join(" ")).split(" ").filter((sign) => sign !== "") : []
 
@@ -38,6 +38,6 @@ export const fold = (word: string): string =>
   word.toLowerCase().normalize("NFD").replace(/\p{Mn}/gu, "").normalize("NFC")
 
 /** The first characters of a text. */
-export const cut = (text: string, length: number): string =>
+export const truncateText = (text: string, length: number): string =>
   // A character is at most two units, so that a long text is not taken apart whole.
   Array.from(text.slice(0, 2 * length)).slice(0, length).join("")

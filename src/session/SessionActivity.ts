@@ -37,7 +37,7 @@ import type { Entry } from "../domain/RecordEvent.ts"
 import type { Filter } from "./RunRecord.ts"
 
 /** An entry of the run record and its number. */
-export interface Numbered {
+export interface NumberedEntry {
   readonly sequence: number
   readonly entry: Entry
 }
@@ -52,7 +52,7 @@ export interface Period {
 }
 
 /** Messages of a session in a period, without system prompts and copies of another session's messages. */
-export interface Spoken {
+export interface SpokenCounts {
   readonly messages: number
   /** Those that a user wrote. */
   readonly userMessages: number
@@ -67,11 +67,11 @@ export interface Service {
   /** Number of the newest entry; 0 when there is none. */
   readonly sequence: Effect.Effect<number, SessionStoreError>
   /** Entries with a number above `after`, in order. */
-  readonly since: (after: number, filter?: Filter) => Stream.Stream<Numbered, SessionStoreError>
+  readonly since: (after: number, filter?: Filter) => Stream.Stream<NumberedEntry, SessionStoreError>
   /** Ids of the sessions that a living process has a run in. */
   readonly running: Effect.Effect<ReadonlySet<string>, SessionStoreError>
   /** Messages of a period, by session. */
-  readonly spoken: (period: Period) => Effect.Effect<ReadonlyMap<string, Spoken>, SessionStoreError>
+  readonly spoken: (period: Period) => Effect.Effect<ReadonlyMap<string, SpokenCounts>, SessionStoreError>
   /** Beginnings of the first prompts of sessions, as they were typed: not redacted. */
   readonly prompts: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, string>, SessionStoreError>
 }

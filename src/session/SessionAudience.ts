@@ -22,24 +22,24 @@ const sources = ["api-server", "mcp"] as const
 const mostParents = 50
 
 /** The source of sessions that a client begins. */
-export const sourceOf = (source: (typeof sources)[number], client: string | undefined): string => client === undefined ? source : `${source}:${client}`
+export const formatSource = (source: (typeof sources)[number], client: string | undefined): string => client === undefined ? source : `${source}:${client}`
 
 /** The named key that sessions of a source belong to; undefined for those of nobody in particular. */
-const clientOf = (source: string): string | undefined => {
+const parseClient = (source: string): string | undefined => {
   const served = sources.find((one) => source.startsWith(`${one}:`))
   return served === undefined ? undefined : source.slice(served.length + 1)
 }
 
 /** Tests whether a client may go on with a stored session, by its source. */
-export const isSeenBy = (client: string | undefined, source: string): boolean => clientOf(source) === client
+export const isSeenBy = (client: string | undefined, source: string): boolean => parseClient(source) === client
 
 /** The named key that a session belongs to, also as work for another session. */
-export const ownerOf = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<string | undefined, SessionStoreError, SessionStore> {
+export const findOwner = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<string | undefined, SessionStoreError, SessionStore> {
   const store = yield* SessionStore
-  const above = (id: SessionId) => Effect.map(store.get(id), Option.getOrUndefined)
+  const readSession = (id: SessionId) => Effect.map(store.get(id), Option.getOrUndefined)
   let at: Session | undefined = session
   for (let left = mostParents; left > 0 && at !== undefined && hiddenSources.includes(at.source); left--) {
-    at = at.parentId === undefined ? undefined : yield* above(at.parentId)
+    at = at.parentId === undefined ? undefined : yield* readSession(at.parentId)
   }
-  return at === undefined ? undefined : clientOf(at.source)
+  return at === undefined ? undefined : parseClient(at.source)
 })

@@ -28,7 +28,7 @@ import * as Stream from "effect/Stream"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import type { Together } from "../domain/RunRecorder.ts"
 import { openOnce } from "../platform/OpenOnce.ts"
-import { masking, RunRecord } from "./RunRecord.ts"
+import { makeMaskedWriter, RunRecord } from "./RunRecord.ts"
 import { type Service as Activity, SessionActivity } from "./SessionActivity.ts"
 import { type Service as Maintenance, SessionMaintenance } from "./SessionMaintenance.ts"
 import { type Service as Retention, SessionRetention } from "./SessionRetention.ts"
@@ -52,56 +52,56 @@ export interface Backend extends SharedBackend {
 }
 
 /** The services over a backend that is opened when one of them is used. */
-const shared = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
+const makeSharedServices = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
   let opened: SharedBackend | undefined
-  const use = <A, E, R>(f: (backend: SharedBackend) => Effect.Effect<A, E, R>): Effect.Effect<A, E | SessionStoreError, R> =>
+  const useBackend = <A, E, R>(f: (backend: SharedBackend) => Effect.Effect<A, E, R>): Effect.Effect<A, E | SessionStoreError, R> =>
     opened === undefined ? Effect.flatMap(backend, (backend) => f(opened = backend)) : f(opened)
   /** The same for what cannot fail, but for a database that cannot be opened. */
-  const orElse = (f: (backend: SharedBackend) => Effect.Effect<void>, otherwise: (error: SessionStoreError) => Effect.Effect<void>): Effect.Effect<void> =>
-    opened === undefined ? Effect.catch(use(f), otherwise) : f(opened)
+  const useBackendOrElse = (f: (backend: SharedBackend) => Effect.Effect<void>, otherwise: (error: SessionStoreError) => Effect.Effect<void>): Effect.Effect<void> =>
+    opened === undefined ? Effect.catch(useBackend(f), otherwise) : f(opened)
 
-  const together: Together = (writes) => use((backend) => backend.together(writes))
+  const together: Together = (writes) => useBackend((backend) => backend.together(writes))
 
   const store = SessionStore.of({
-    create: (session) => use(({ store }) => store.create(session)),
-    acquire: (id) => use(({ store }) => store.acquire(id)),
-    begin: (id, callIds) => use(({ store }) => store.begin(id, callIds)),
-    begun: (id) => use(({ store }) => store.begun(id)),
-    append: (id, messages) => use(({ store }) => store.append(id, messages)),
-    recordUsage: (id, record) => use(({ store }) => store.recordUsage(id, record)),
-    end: (id, reason) => use(({ store }) => store.end(id, reason)),
-    continueIn: (id, continuation) => use(({ store }) => store.continueIn(id, continuation)),
-    newest: (id) => use(({ store }) => store.newest(id)),
-    rename: (id, title) => use(({ store }) => store.rename(id, title)),
-    remove: (id) => use(({ store }) => store.remove(id)),
-    get: (id) => use(({ store }) => store.get(id)),
-    messages: (id, range) => use(({ store }) => store.messages(id, range)),
-    readable: (id) => use(({ store }) => store.readable(id)),
-    list: (options) => use(({ store }) => store.list(options)),
-    resolve: (reference, folder) => use(({ store }) => store.resolve(reference, folder)),
-    usageByModel: (id) => use(({ store }) => store.usageByModel(id)),
+    create: (session) => useBackend(({ store }) => store.create(session)),
+    acquire: (id) => useBackend(({ store }) => store.acquire(id)),
+    begin: (id, callIds) => useBackend(({ store }) => store.begin(id, callIds)),
+    begun: (id) => useBackend(({ store }) => store.begun(id)),
+    append: (id, messages) => useBackend(({ store }) => store.append(id, messages)),
+    recordUsage: (id, record) => useBackend(({ store }) => store.recordUsage(id, record)),
+    end: (id, reason) => useBackend(({ store }) => store.end(id, reason)),
+    continueIn: (id, continuation) => useBackend(({ store }) => store.continueIn(id, continuation)),
+    newest: (id) => useBackend(({ store }) => store.newest(id)),
+    rename: (id, title) => useBackend(({ store }) => store.rename(id, title)),
+    remove: (id) => useBackend(({ store }) => store.remove(id)),
+    get: (id) => useBackend(({ store }) => store.get(id)),
+    messages: (id, range) => useBackend(({ store }) => store.messages(id, range)),
+    readable: (id) => useBackend(({ store }) => store.readable(id)),
+    list: (options) => useBackend(({ store }) => store.list(options)),
+    resolve: (reference, folder) => useBackend(({ store }) => store.resolve(reference, folder)),
+    usageByModel: (id) => useBackend(({ store }) => store.usageByModel(id)),
     together,
-    committed: use(({ store }) => store.committed ?? Effect.void)
+    committed: useBackend(({ store }) => store.committed ?? Effect.void)
   })
-  const search = SessionSearch.of({ search: (query, options) => use(({ search }) => search.search(query, options)) })
+  const search = SessionSearch.of({ search: (query, options) => useBackend(({ search }) => search.search(query, options)) })
   const record = RunRecord.of({
     // A file that cannot be opened fails the run that needs its session; the record only says so.
-    ...masking(
+    ...makeMaskedWriter(
       (entries) =>
-        orElse(({ record }) => record.keep(entries), (error) => Effect.logWarning(`Run record: entries are not written: ${error.message}`)),
-      (effect) => orElse(({ record }) => record.afterwards(effect), () => effect)
+        useBackendOrElse(({ record }) => record.keep(entries), (error) => Effect.logWarning(`Run record: entries are not written: ${error.message}`)),
+      (effect) => useBackendOrElse(({ record }) => record.afterwards(effect), () => effect)
     ),
     together,
-    read: (filter) => Stream.unwrap(use(({ record }) => Effect.succeed(record.read(filter)))),
-    unread: (filter) => use(({ record }) => record.unread(filter))
+    read: (filter) => Stream.unwrap(useBackend(({ record }) => Effect.succeed(record.read(filter)))),
+    unread: (filter) => useBackend(({ record }) => record.unread(filter))
   })
   const activity = SessionActivity.of({
-    version: use(({ activity }) => activity.version),
-    sequence: use(({ activity }) => activity.sequence),
-    since: (after, filter) => Stream.unwrap(use(({ activity }) => Effect.succeed(activity.since(after, filter)))),
-    running: use(({ activity }) => activity.running),
-    spoken: (period) => use(({ activity }) => activity.spoken(period)),
-    prompts: (ids) => use(({ activity }) => activity.prompts(ids))
+    version: useBackend(({ activity }) => activity.version),
+    sequence: useBackend(({ activity }) => activity.sequence),
+    since: (after, filter) => Stream.unwrap(useBackend(({ activity }) => Effect.succeed(activity.since(after, filter)))),
+    running: useBackend(({ activity }) => activity.running),
+    spoken: (period) => useBackend(({ activity }) => activity.spoken(period)),
+    prompts: (ids) => useBackend(({ activity }) => activity.prompts(ids))
   })
   return Context.make(SessionStore, store).pipe(
     Context.add(SessionSearch, search),
@@ -111,25 +111,25 @@ const shared = (backend: Effect.Effect<SharedBackend, SessionStoreError>) => {
 }
 
 /** The services of a backend with its care, which is closed with the scope. */
-const whole = Effect.fnUntraced(function*(open: Effect.Effect<Backend, SessionStoreError, Scope.Scope>) {
+const makeServices = Effect.fnUntraced(function*(open: Effect.Effect<Backend, SessionStoreError, Scope.Scope>) {
   const backend = yield* openOnce(open)
-  const use = <A, E>(f: (backend: Backend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
+  const withBackend = <A, E>(f: (backend: Backend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
   const retention = SessionRetention.of({
-    expired: (limit) => use(({ retention }) => retention.expired(limit)),
-    prune: (limit) => use(({ retention }) => retention.prune(limit)),
-    compact: use(({ retention }) => retention.compact),
+    expired: (limit) => withBackend(({ retention }) => retention.expired(limit)),
+    prune: (limit) => withBackend(({ retention }) => retention.prune(limit)),
+    compact: withBackend(({ retention }) => retention.compact),
     whenDue: (intervalMillis, removal) => Effect.flatMap(backend, ({ retention }) => retention.whenDue(intervalMillis, removal)),
     hold: (id) => Effect.flatMap(backend, ({ retention }) => retention.hold(id))
   })
 
   const maintenance = SessionMaintenance.of({
-    stats: use(({ maintenance }) => maintenance.stats),
-    remove: (id) => use(({ maintenance }) => maintenance.remove(id)),
-    add: (session, messages) => use(({ maintenance }) => maintenance.add(session, messages)),
-    optimize: use(({ maintenance }) => maintenance.optimize)
+    stats: withBackend(({ maintenance }) => maintenance.stats),
+    remove: (id) => withBackend(({ maintenance }) => maintenance.remove(id)),
+    add: (session, messages) => withBackend(({ maintenance }) => maintenance.add(session, messages)),
+    optimize: withBackend(({ maintenance }) => maintenance.optimize)
   })
 
-  return shared(backend).pipe(Context.add(SessionMaintenance, maintenance), Context.add(SessionRetention, retention))
+  return makeSharedServices(backend).pipe(Context.add(SessionMaintenance, maintenance), Context.add(SessionRetention, retention))
 })
 
 /** Place of the sessions. */
@@ -146,7 +146,7 @@ interface FileOptions {
 
 /** The sessions and the run record in the file at `path`, which is created with its directory where it is missing. */
 export const layerSqlite = (options: FileOptions): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity | SessionMaintenance | SessionRetention> =>
-  Layer.effectContext(whole(
+  Layer.effectContext(makeServices(
     Effect.flatMap(Effect.promise(() => import("./sqlite/SqliteStore.ts")), ({ open }) => open(options.path, options.readOnly, options.commitsWithin))
   ))
 
@@ -162,5 +162,5 @@ interface ServerOptions {
 export const layerPostgres = (options: ServerOptions): Layer.Layer<SessionStore | SessionSearch | RunRecord | SessionActivity> =>
   Layer.effectContext(Effect.map(
     openOnce(Effect.flatMap(Effect.promise(() => import("./postgres/PostgresStore.ts")), ({ open }) => open(options))),
-    shared
+    makeSharedServices
   ))

@@ -19,7 +19,7 @@ import { type Session, SessionStore } from "./SessionStorePort.ts"
 import * as StoredForm from "./StoredForm.ts"
 
 /** Data of a session besides its messages, under the names that exports and `--json` have. */
-export const summary = (session: Session) => ({
+export const toSummary = (session: Session) => ({
   id: session.id,
   source: session.source,
   title: session.title ?? null,
@@ -38,14 +38,14 @@ export const summary = (session: Session) => ({
   cost: session.cost
 })
 
-const encoded = (message: Prompt.Message): Effect.Effect<unknown, SessionStoreError> =>
+const encodeMessage = (message: Prompt.Message): Effect.Effect<unknown, SessionStoreError> =>
   Result.match(StoredForm.encode(message), {
     onFailure: (problem) => Effect.fail(new SessionStoreError({ operation: "export", message: `a message ${problem.message}` })),
     onSuccess: (stored) => Effect.succeed(Option.getOrNull(Json.parse(stored)))
   })
 
 /** Warns of messages that cannot be read: the first, and how many there are more. */
-const warnOf = (faults: ReadonlyArray<string>): Effect.Effect<void> => {
+const warnAboutFaults = (faults: ReadonlyArray<string>): Effect.Effect<void> => {
   const [first, ...more] = faults
   return first === undefined ? Effect.void : Effect.logWarning(
     `A message is left out: ${first}${more.length === 0 ? "" : `. So ${more.length === 1 ? "is 1 more message" : `are ${more.length} more messages`} of this session.`}`
@@ -53,15 +53,15 @@ const warnOf = (faults: ReadonlyArray<string>): Effect.Effect<void> => {
 }
 
 /** Reads the messages of a session that can be read; others are one warning. */
-export const messages = (id: Session["id"]): Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError, SessionStore> =>
+export const readMessages = (id: Session["id"]): Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError, SessionStore> =>
   Effect.flatMap(SessionStore.use((store) => store.readable(id)), ({ faults, messages }) =>
-    Effect.as(warnOf(faults), messages.map(({ message }) => message)))
+    Effect.as(warnAboutFaults(faults), messages.map(({ message }) => message)))
 
 /** Reads a session with its messages, secrets redacted. Messages that cannot be read are one warning, and the rest is there. */
-export const whole = (session: Session): Effect.Effect<unknown, SessionStoreError, SessionStore> =>
+export const readSession = (session: Session): Effect.Effect<unknown, SessionStoreError, SessionStore> =>
   Effect.gen(function*() {
-    const encodings = yield* Effect.forEach(yield* messages(session.id), encoded)
-    return Redaction.redactValue({ ...summary(session), system_prompt: session.systemPrompt, messages: encodings })
+    const encodings = yield* Effect.forEach(yield* readMessages(session.id), encodeMessage)
+    return Redaction.redactValue({ ...toSummary(session), system_prompt: session.systemPrompt, messages: encodings })
   })
 
 /** Tells by its name that a file is to be an archive with a file for each session. */
@@ -77,16 +77,16 @@ export interface ArchiveFile {
 const encoder = new TextEncoder()
 
 /** Files as a compressed archive, made as they come; a name that is there already gets a number. */
-export const archive = <E, R>(files: Stream.Stream<ArchiveFile, E, R>): Stream.Stream<Uint8Array, E, R> =>
+export const writeArchive = <E, R>(files: Stream.Stream<ArchiveFile, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.suspend(() => {
     const counts = new Map<string, number>()
-    const pathOf = (name: string): string => {
+    const makeUniquePath = (name: string): string => {
       const count = (counts.get(name) ?? 0) + 1
       counts.set(name, count)
       return count === 1 ? name : name.replace(/(\.[^.]*)?$/u, (end) => `-${count}${end}`)
     }
     return Compression.gzip(TarArchive.write(Stream.map(files, ({ changedAt, content, name }) => ({
-      path: pathOf(name),
+      path: makeUniquePath(name),
       bytes: typeof content === "string" ? encoder.encode(content) : content,
       changedAt
     }))))

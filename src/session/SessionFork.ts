@@ -58,8 +58,8 @@ export const fork = Effect.fnUntraced(function*(
     const link = { _tag: "ReplayBegun", source: session.id, position, changed } as const
     const at = yield* appendChecked(id, turnId, link)
     const record = yield* RunRecord
-    const copies = ContextCopy.copies(history, originals)
-    yield* record.append((yield* ContextCopy.entries(record, { sessionId: id, turnId, at, link }, copies)).slice(1))
+    const copies = ContextCopy.findCopies(history, originals)
+    yield* record.append((yield* ContextCopy.makeEntries(record, { sessionId: id, turnId, at, link }, copies)).slice(1))
   }).pipe(Effect.onError(() => Effect.ignore(store.remove(id))))
   return made
 })
@@ -68,7 +68,7 @@ export const fork = Effect.fnUntraced(function*(
  * Messages up to the end of a step, which is an answer with the results of its calls; undefined when there are fewer steps. Without a
  * step all messages.
  */
-export const upTo = (messages: ReadonlyArray<Prompt.Message>, step: number | undefined): ReadonlyArray<Prompt.Message> | undefined => {
+export const sliceToStep = (messages: ReadonlyArray<Prompt.Message>, step: number | undefined): ReadonlyArray<Prompt.Message> | undefined => {
   if (step === undefined) return messages
   const answers = messages.flatMap(({ role }, index) => role === "assistant" ? [index] : [])
   const answer = answers[step - 1]

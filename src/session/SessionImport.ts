@@ -1,5 +1,5 @@
 /**
- * Sessions from a file of lines as {@link SessionExport.whole} writes them.
+ * Sessions from a file of lines as {@link SessionExport.readSession} writes them.
  *
  * **Details**
  *
@@ -44,13 +44,13 @@ const Line = Schema.Struct({
 })
 const decodeLine = Schema.decodeUnknownResult(Line)
 
-interface Read {
+interface ImportedSession {
   readonly session: ForeignSession
   readonly messages: ReadonlyArray<Prompt.Message>
 }
 
 /** Reads one line; the failure says why it cannot be read. */
-const read = (text: string): Result.Result<Read, string> => {
+const readLine = (text: string): Result.Result<ImportedSession, string> => {
   const value = Option.getOrUndefined(Json.parse(text))
   if (value === undefined) return Result.fail("is not JSON")
   const line = decodeLine(value)
@@ -88,13 +88,13 @@ const read = (text: string): Result.Result<Read, string> => {
         reasoningTokens: usage.reasoning_tokens,
         requestCount: usage.request_count
       },
-      cost: cost ?? Cost.spent(Cost.nothing)
+      cost: cost ?? Cost.toSpent(Cost.nothing)
     }
   })
 }
 
 /** Outcome of an import. */
-export interface Imported {
+export interface ImportResult {
   /** Ids of the sessions that were added. */
   readonly added: ReadonlyArray<Ids.SessionId>
   /** Lines that were not added, and what was changed about others; each names its line. */
@@ -103,16 +103,16 @@ export interface Imported {
 }
 
 /** Adds the sessions of a text. `newIds` gives each session whose id exists a new one. */
-export const add = Effect.fnUntraced(function*(
+export const addSessions = Effect.fnUntraced(function*(
   text: string,
   { newIds }: { readonly newIds: boolean }
-): Effect.fn.Return<Imported, SessionStoreError, SessionMaintenance | SessionStore> {
+): Effect.fn.Return<ImportResult, SessionStoreError, SessionMaintenance | SessionStore> {
   const store = yield* SessionStore
   const maintenance = yield* SessionMaintenance
   const added: Array<Ids.SessionId> = []
   const notes: Array<string> = []
   let refused = 0
-  const refuse = (message: string): void => {
+  const refuseLine = (message: string): void => {
     refused++
     notes.push(message)
   }
@@ -120,15 +120,15 @@ export const add = Effect.fnUntraced(function*(
   for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue
     const name = `line ${index + 1}`
-    const found = read(line)
+    const found = readLine(line)
     if (Result.isFailure(found)) {
-      refuse(`${name} ${found.failure}`)
+      refuseLine(`${name} ${found.failure}`)
       continue
     }
     const { messages, session } = found.success
     const isThere = Option.isSome(yield* store.get(session.id))
     if (isThere && !newIds) {
-      refuse(`${name}: session ${session.id} exists already; pass --new-ids to add it under a new id`)
+      refuseLine(`${name}: session ${session.id} exists already; pass --new-ids to add it under a new id`)
       continue
     }
     const id = isThere ? yield* Ids.makeSessionId : session.id
@@ -140,7 +140,7 @@ export const add = Effect.fnUntraced(function*(
     const before = session.continues === undefined ? undefined : renamed.get(session.continues) ?? session.continues
     // A session goes on in one other; a copy of that is no second one.
     const continues = before !== undefined && (yield* store.newest(before)) === before ? before : undefined
-    const isTaken = session.title !== undefined && (yield* titled(session.title))
+    const isTaken = session.title !== undefined && (yield* isTitleTaken(session.title))
     if (isTaken) notes.push(`${name}: the title "${session.title}" is taken; session ${id} has none`)
     yield* maintenance.add({ ...session, id, parentId, continues, title: isTaken ? undefined : session.title }, messages).pipe(
       Effect.matchEffect({
@@ -148,12 +148,12 @@ export const add = Effect.fnUntraced(function*(
         // A full disk or a lock ends the import; the sessions before it stay.
         onFailure: (error) => error.operation === "import"
           ? Effect.fail(new SessionStoreError({ operation: "import", message: `${name}: ${error.message} (${added.length} added before it)`, cause: error.cause }))
-          : Effect.sync(() => refuse(`${name}: ${error.message}`))
+          : Effect.sync(() => refuseLine(`${name}: ${error.message}`))
       })
     )
   }
   return { added, notes, refused }
 })
 
-const titled = (title: string) =>
+const isTitleTaken = (title: string) =>
   SessionStore.use((store) => Effect.map(store.list({ limit: Number.MAX_SAFE_INTEGER }), (all) => all.some((one) => one.title === title)))

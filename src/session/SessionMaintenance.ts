@@ -49,7 +49,7 @@ export interface Stats {
 }
 
 /** Bytes of the file before and after. */
-export interface Optimized {
+export interface OptimizeResult {
   readonly before: number
   readonly after: number
 }
@@ -68,7 +68,7 @@ export interface Service {
   /** Adds a session with its own times and sums, in one transaction; fails when the id or the title exists. */
   readonly add: (session: ForeignSession, messages: ReadonlyArray<Prompt.Message>) => Effect.Effect<void, SessionStoreError>
   /** Merges the segments of the search index and gives free space back to the file system. */
-  readonly optimize: Effect.Effect<Optimized, SessionStoreError>
+  readonly optimize: Effect.Effect<OptimizeResult, SessionStoreError>
 }
 
 /** The care of a session store. */

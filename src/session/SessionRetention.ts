@@ -49,7 +49,7 @@ export interface Limit {
 }
 
 /** Outcome of a removal, in conversations. */
-export interface Pruned {
+export interface PruneResult {
   readonly removed: number
   /** Old ones that are in use. */
   readonly kept: number
@@ -60,7 +60,7 @@ export interface Service {
   /** Conversations that the limit means, the oldest first. */
   readonly expired: (limit: Limit) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   /** Removes them, one transaction each. */
-  readonly prune: (limit: Limit) => Effect.Effect<Pruned, SessionStoreError>
+  readonly prune: (limit: Limit) => Effect.Effect<PruneResult, SessionStoreError>
   /** Gives free space back to the file system where it is a quarter of the file or more. */
   readonly compact: Effect.Effect<void, SessionStoreError>
   /**
@@ -86,15 +86,15 @@ export interface Settings {
 const endMillis = 3000
 
 /** Start of the days that are kept, in epoch milliseconds. */
-export const beforeDays = (days: number): Effect.Effect<number> =>
+export const computeCutoff = (days: number): Effect.Effect<number> =>
   Effect.map(Clock.currentTimeMillis, (now) => now - Duration.toMillis(Duration.days(days)))
 
 /** Removes what the limit means and gives the space back if the user wants that. */
-export const prune = (limit: Limit, vacuum: boolean): Effect.Effect<Pruned, SessionStoreError, SessionRetention> =>
+export const prune = (limit: Limit, vacuum: boolean): Effect.Effect<PruneResult, SessionStoreError, SessionRetention> =>
   SessionRetention.use((retention) =>
     Effect.tap(retention.prune(limit), ({ removed }) => removed > 0 && vacuum ? retention.compact : Effect.void))
 
-const conversations = (count: number): string => count === 1 ? "1 session" : `${count} sessions`
+const formatSessionCount = (count: number): string => count === 1 ? "1 session" : `${count} sessions`
 
 /**
  * Removes old sessions beside the program, where the user asked for it, at most once in the interval of the settings. `open` is the
@@ -106,21 +106,21 @@ export const layerAuto = (
 ): Layer.Layer<never, never, SessionRetention> =>
   Layer.effectDiscard(Effect.gen(function*() {
     const retention = yield* SessionRetention
-    const warn = (error: SessionStoreError) => Effect.logWarning(`Old sessions were not removed: ${error.message}`)
+    const logRemovalFailure = (error: SessionStoreError) => Effect.logWarning(`Old sessions were not removed: ${error.message}`)
     if (open !== undefined) {
       yield* Effect.catch(retention.hold(open), (error) => Effect.logDebug(`session ${open} is not held: ${error.message}`))
     }
     if (!autoPrune) return
-    const removal = Effect.flatMap(beforeDays(retentionDays), (before) => prune({ before }, vacuumAfterPrune)).pipe(
+    const removal = Effect.flatMap(computeCutoff(retentionDays), (before) => prune({ before }, vacuumAfterPrune)).pipe(
       Effect.provideService(SessionRetention, retention)
     )
     const removing = yield* retention.whenDue(Duration.toMillis(Duration.hours(minIntervalHours)), removal).pipe(
       Effect.flatMap((pruned) =>
         pruned === undefined || pruned.removed === 0
           ? Effect.void
-          : Effect.logInfo(`Removed ${conversations(pruned.removed)} older than ${retentionDays} days (sessions.auto_prune)`)
+          : Effect.logInfo(`Removed ${formatSessionCount(pruned.removed)} older than ${retentionDays} days (sessions.auto_prune)`)
       ),
-      Effect.catch(warn),
+      Effect.catch(logRemovalFailure),
       Effect.forkScoped
     )
     // A program that asks one thing and ends would never come to it.

@@ -10,7 +10,7 @@
  * const program = Effect.gen(function*() {
  *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })
  *   const store = yield* SessionStore.SessionStore
- *   return (yield* store.messages(sessionId)).map(Conversation.text)
+ *   return (yield* store.messages(sessionId)).map(Conversation.readText)
  * })
  *
  * const runtime = Runtime.layer({ store: SessionStore.layerMemory })

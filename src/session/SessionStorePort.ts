@@ -116,7 +116,7 @@ export interface SessionFolder {
 }
 
 /** A session that one run owns, until its scope closes. */
-interface Owned {
+interface OwnedSession {
   /** Fails when the session was taken over by another process; absent where that cannot happen. */
   readonly lost: Effect.Effect<never, SessionBusy> | undefined
 }
@@ -129,7 +129,7 @@ export interface Service {
    * Makes the caller the one owner of a session, over everything that uses the same store, until the scope closes. The
    * session need not exist yet. Fails at once when it has an owner.
    */
-  readonly acquire: (id: SessionId) => Effect.Effect<Owned, SessionBusy | SessionStoreError, Scope.Scope>
+  readonly acquire: (id: SessionId) => Effect.Effect<OwnedSession, SessionBusy | SessionStoreError, Scope.Scope>
   /** Notes that tool calls are about to start: from now on nobody can say that they did not run. */
   readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<void, SessionStoreError>
   /** Calls that began and whose result was not appended since. */

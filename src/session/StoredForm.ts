@@ -8,7 +8,7 @@
  * Encoded values come back equal. The exception are values of a tool's arguments and results that JSON has no form of:
  * a `Date` comes back as text, a `Map` empty. Values that JSON refuses (a cycle, a bigint) are a {@link Problem}.
  *
- * Every store masks what it is given ({@link maskedMessages}, {@link maskedEntries}): the values that the runtime holds, in texts,
+ * Every store masks what it is given ({@link maskMessages}, {@link maskEntries}): the values that the runtime holds, in texts,
  * thoughts, arguments, results and options of the provider, and keys of a known shape in what a model or a tool said. What a user
  * types reaches the model as typed in the run that it is typed in; a key in it that the runtime does not hold stays in the session, because
  * the model may need it, and is masked in what is shown and exported. A message without secrets is the same object.
@@ -54,7 +54,7 @@ const isPlainObject = (value: object): boolean => Object.getPrototypeOf(value) =
 const areStrings = (...values: ReadonlyArray<unknown>): boolean => values.every((value) => typeof value === "string")
 
 /** Encoded form of a part of text and plain data; undefined of every other part. */
-const plainPart = (part: Exclude<Prompt.Message["content"], string>[number]): object | undefined => {
+const toPlainPart = (part: Exclude<Prompt.Message["content"], string>[number]): object | undefined => {
   const { options } = part
   if (!isPlainObject(options) || !isJson(options)) return undefined
   switch (part.type) {
@@ -77,7 +77,7 @@ const plainPart = (part: Exclude<Prompt.Message["content"], string>[number]): ob
 }
 
 /** Encoded form of a message of text and plain data, which most are; undefined of every other message. */
-const plainMessage = ({ content, options, role }: Prompt.Message): object | undefined => {
+const toPlainMessage = ({ content, options, role }: Prompt.Message): object | undefined => {
   if (!isPlainObject(options) || !isJson(options)) return undefined
   if (typeof content === "string") return { options, role, content }
   const [only] = content
@@ -86,15 +86,15 @@ const plainMessage = ({ content, options, role }: Prompt.Message): object | unde
   }
   const parts: Array<object> = []
   for (const part of content) {
-    const plain = plainPart(part)
+    const plain = toPlainPart(part)
     if (plain === undefined) return undefined
     parts.push(plain)
   }
   return { options, role, content: parts }
 }
 
-const plainText = (message: Prompt.Message): string | undefined => {
-  const plain = plainMessage(message)
+const encodePlainMessage = (message: Prompt.Message): string | undefined => {
+  const plain = toPlainMessage(message)
   try {
     return plain === undefined ? undefined : JSON.stringify({ v: currentVersion, message: plain })
   } catch {
@@ -105,7 +105,7 @@ const plainText = (message: Prompt.Message): string | undefined => {
 
 /** The stored form of a message. Types are trusted where that gives the same text as the schema, and checked when it is read. */
 export const encode = (message: Prompt.Message): Result.Result<string, Problem> => {
-  const plain = plainText(message)
+  const plain = encodePlainMessage(message)
   return plain !== undefined ? Result.succeed(plain) : Result.mapError(encodeVersion1({ v: currentVersion, message }), (cause) => ({
     message: `cannot be stored (${cause.message.replace(/\s+/gu, " ")}): give tools results of plain JSON data`,
     cause
@@ -113,7 +113,7 @@ export const encode = (message: Prompt.Message): Result.Result<string, Problem> 
 }
 
 /** JSON leaves out a value that is undefined, such as the result of a tool that returns nothing. */
-const withAbsentValue = (part: unknown): unknown => {
+const addAbsentValue = (part: unknown): unknown => {
   if (!Predicate.isObject(part)) return part
   const { type } = { type: undefined, ...part }
   if (type === "tool-call" && !("params" in part)) return { ...part, params: undefined }
@@ -121,17 +121,17 @@ const withAbsentValue = (part: unknown): unknown => {
   return part
 }
 
-const withAbsentValues = (envelope: unknown): unknown => {
+const addAbsentValues = (envelope: unknown): unknown => {
   if (!Predicate.hasProperty(envelope, "message")) return envelope
   const { message } = envelope
   if (!Predicate.hasProperty(message, "content") || !Array.isArray(message.content)) return envelope
-  return { ...envelope, message: { ...message, content: message.content.map(withAbsentValue) } }
+  return { ...envelope, message: { ...message, content: message.content.map(addAbsentValue) } }
 }
 
 /** The message that a stored form holds, equal to the one that was encoded. */
 export const decode = (stored: string): Result.Result<Prompt.Message, Problem> => {
   const envelope = Option.getOrUndefined(Json.parse(stored))
-  const decoded = decodeVersion1(withAbsentValues(envelope))
+  const decoded = decodeVersion1(addAbsentValues(envelope))
   if (Result.isSuccess(decoded)) return Result.succeed(decoded.success.message)
   const version = Predicate.hasProperty(envelope, "v") ? envelope.v : undefined
   return Result.fail({
@@ -152,23 +152,23 @@ export interface SearchText {
 }
 
 /** The strings of a JSON value with their names, one per line. */
-const plain = (value: unknown): string => {
+const toPlainText = (value: unknown): string => {
   if (typeof value === "string") return value
-  if (Array.isArray(value)) return value.map(plain).join("\n")
+  if (Array.isArray(value)) return value.map(toPlainText).join("\n")
   if (typeof value === "object" && value !== null) {
-    return Object.entries(value).map(([name, inner]) => `${name}: ${plain(inner)}`).join("\n")
+    return Object.entries(value).map(([name, inner]) => `${name}: ${toPlainText(inner)}`).join("\n")
   }
   return Json.toText(value)
 }
 
-const partText = (part: Exclude<Prompt.Message["content"], string>[number]): string => {
+const readPartText = (part: Exclude<Prompt.Message["content"], string>[number]): string => {
   switch (part.type) {
     case "text":
       return part.text
     case "file":
       return part.fileName ?? ""
     case "tool-result":
-      return part.modelOutput === undefined ? plain(part.result) : part.modelOutput.map(partText).join("\n")
+      return part.modelOutput === undefined ? toPlainText(part.result) : part.modelOutput.map(readPartText).join("\n")
     case "reasoning":
     case "tool-call":
     case "tool-approval-request":
@@ -184,22 +184,22 @@ const partText = (part: Exclude<Prompt.Message["content"], string>[number]): str
  *
  * Arguments and results are walked as the trees that JSON makes of them: a value with a cycle must not get here.
  */
-export const searchText = (message: Prompt.Message): SearchText => {
+export const extractSearchText = (message: Prompt.Message): SearchText => {
   if (message.role === "system") return { content: message.content, toolNames: "", toolCalls: "" }
   const content: Array<string> = []
   const toolNames: Array<string> = []
   const toolCalls: Array<string> = []
   for (const part of message.content) {
-    const text = partText(part)
+    const text = readPartText(part)
     if (text !== "") content.push(text)
     if (part.type === "tool-result") toolNames.push(part.name)
-    if (part.type === "tool-call") toolCalls.push(`${part.name}\n${plain(part.params)}`)
+    if (part.type === "tool-call") toolCalls.push(`${part.name}\n${toPlainText(part.params)}`)
   }
   return { content: content.join("\n"), toolNames: toolNames.join(" "), toolCalls: toolCalls.join("\n") }
 }
 
 /** The skill that a user chose for a message, by the beginning of its text; undefined without one. */
-export const chosenSkill = (text: string): string | undefined => /^<skill name="([^"<>]{1,100})"/u.exec(text)?.[1]
+export const findChosenSkill = (text: string): string | undefined => /^<skill name="([^"<>]{1,100})"/u.exec(text)?.[1]
 
 const decodeEvent = Schema.decodeUnknownResult(RecordEvent)
 
@@ -239,7 +239,7 @@ export const readEvent = (body: unknown, joined: string | undefined, written: nu
 }
 
 /** The value of a reading; none where it was not read. */
-export const valueOf = <A>(reading: Reading<A>): Option.Option<A> => "value" in reading ? Option.some(reading.value) : Option.none()
+export const getValue = <A>(reading: Reading<A>): Option.Option<A> => "value" in reading ? Option.some(reading.value) : Option.none()
 
 /** One line of a file. */
 export const encodeEntry = ({ at, event, sessionId, turnId }: Entry): Result.Result<string, Problem> =>
@@ -262,18 +262,18 @@ export const readEntry = (line: string): Reading<Entry> => {
 }
 
 /** Session and turn of a line, where they can be read. */
-export const placeOf = (line: string): Option.Option<Omit<Entry, "event">> => Option.flatMap(Json.parse(line), decodePlace)
+export const readPlace = (line: string): Option.Option<Omit<Entry, "event">> => Option.flatMap(Json.parse(line), decodePlace)
 
 const maxDepth = 64
 
 /** A value with every string in it masked, by its text and its key; the value itself where nothing was. */
-const masked = (value: unknown, mask: (text: string, key?: string) => string, depth: number, name?: string): unknown => {
+const maskValue = (value: unknown, mask: (text: string, key?: string) => string, depth: number, name?: string): unknown => {
   if (typeof value === "string") return mask(value, name)
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof URL || depth >= maxDepth) return value
   if (Array.isArray(value)) {
     let items: Array<unknown> | undefined
     for (let index = 0; index < value.length; index++) {
-      const safe = masked(value[index], mask, depth + 1)
+      const safe = maskValue(value[index], mask, depth + 1)
       if (safe !== value[index]) (items ??= value.slice())[index] = safe
     }
     return items ?? value
@@ -284,7 +284,7 @@ const masked = (value: unknown, mask: (text: string, key?: string) => string, de
     const key = keys[index] ?? ""
     const item: unknown = Reflect.get(value, key)
     if (typeof item !== "string" && typeof item !== "object") continue
-    const safe = masked(item, mask, depth + 1, key)
+    const safe = maskValue(item, mask, depth + 1, key)
     if (safe === item) continue
     // Symbols that tell what it is stay.
     changed ??= Object.assign(Object.create(Object.getPrototypeOf(value)), value)
@@ -293,12 +293,12 @@ const masked = (value: unknown, mask: (text: string, key?: string) => string, de
   return changed ?? value
 }
 
-/** Texts that {@link remembering} holds, and their lengths. */
+/** Texts that {@link memoizeMask} holds, and their lengths. */
 const maxRemembered = 256
 const [shortest, longest] = [256, 65_536]
 
 /** Remembers the last long texts: system prompts and descriptions of tools are the same in every session of many. */
-const remembering = (mask: (text: string) => string): (text: string) => string => {
+const memoizeMask = (mask: (text: string) => string): (text: string) => string => {
   const known = new Map<string, string>()
   return (text) => {
     if (text.length < shortest || text.length > longest) return mask(text)
@@ -330,32 +330,32 @@ interface Masks {
 const newestMasks = new WeakMap<Registry, Masks>()
 
 /** Uses the masks of the fiber. */
-const withMasks = <A>(use: (masks: Masks) => A): Effect.Effect<A> =>
+const useMasks = <A>(use: (masks: Masks) => A): Effect.Effect<A> =>
   Effect.withFiberSucceed((fiber) => {
     const secrets = fiber.getRef(Secrets)
     const redact = fiber.getRef(RedactSecrets)
     const version = secrets.version()
     const known = newestMasks.get(secrets)
     if (known?.version === version && known.redact === redact) return use(known)
-    const said = remembering(redact ? (text) => redactKeys(text, secrets) : secrets.mask)
-    const made: Masks = { held: remembering(secrets.mask), said, messages: new WeakMap(), redact, version }
+    const said = memoizeMask(redact ? (text) => redactKeys(text, secrets) : secrets.mask)
+    const made: Masks = { held: memoizeMask(secrets.mask), said, messages: new WeakMap(), redact, version }
     newestMasks.set(secrets, made)
     return use(made)
   })
 
 /** Finds a message without secrets, once: the session and the record of a run are given the same messages. */
-const maskedMessage = ({ held, messages, said }: Masks) => (message: Prompt.Message): Prompt.Message => {
+const maskMessage = ({ held, messages, said }: Masks) => (message: Prompt.Message): Prompt.Message => {
   const known = messages.get(message)
   if (known !== undefined) return known
   // Its strings are changed and nothing else, so a message stays one.
-  const safe = masked(message, message.role === "assistant" || message.role === "tool" ? said : held, 0) as Prompt.Message
+  const safe = maskValue(message, message.role === "assistant" || message.role === "tool" ? said : held, 0) as Prompt.Message
   messages.set(message, safe)
   return safe
 }
 
 /** Messages as they are stored: without secrets. */
-export const maskedMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>
-  withMasks((masks) => messages.map(maskedMessage(masks)))
+export const maskMessages = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>
+  useMasks((masks) => messages.map(maskMessage(masks)))
 
 /** Members of events that are ids, states and counts of the runtime's own: they are never masked. */
 const ownMembers: ReadonlySet<string> = new Set([
@@ -364,14 +364,14 @@ const ownMembers: ReadonlySet<string> = new Set([
 ])
 
 /** An event without secrets; the event itself where it has none. */
-const maskedEvent = (event: Entry["event"], mask: (text: string, key?: string) => string): Entry["event"] => {
+const maskEvent = (event: Entry["event"], mask: (text: string, key?: string) => string): Entry["event"] => {
   let changed: Record<string, unknown> | undefined
   const keys = Object.keys(event)
   for (let index = 0; index < keys.length; index++) {
     const key = keys[index] ?? ""
     if (ownMembers.has(key)) continue
     const value: unknown = Reflect.get(event, key)
-    const safe = masked(value, mask, 1, key)
+    const safe = maskValue(value, mask, 1, key)
     if (safe === value) continue
     changed ??= { ...event }
     changed[key] = safe
@@ -380,17 +380,17 @@ const maskedEvent = (event: Entry["event"], mask: (text: string, key?: string) =
   return changed === undefined ? event : changed as Entry["event"]
 }
 
-const withMessage = <E extends { readonly message: unknown }>(event: E, message: E["message"]): E =>
+const replaceMessage = <E extends { readonly message: unknown }>(event: E, message: E["message"]): E =>
   message === event.message ? event : { ...event, message }
 
 /** Entries of the run record as they are kept: a message as in its session, every other text without keys. */
-export const maskedEntries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
-  withMasks((known) =>
+export const maskEntries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
+  useMasks((known) =>
     given.map((entry) => {
       const { event } = entry
       const safe = event._tag !== "MessageAppended"
-        ? maskedEvent(event, known.said)
-        : withMessage(event, event.message === undefined ? undefined : maskedMessage(known)(event.message))
+        ? maskEvent(event, known.said)
+        : replaceMessage(event, event.message === undefined ? undefined : maskMessage(known)(event.message))
       return safe === event ? entry : { ...entry, event: safe }
     }))
 
@@ -411,21 +411,21 @@ export const forExport: Effect.Effect<(given: ReadonlyArray<Entry>) => ReadonlyA
   const secrets = yield* Secrets
   const redact = yield* RedactSecrets
   const mask = yield* textForExport
-  const newest = () => {
+  const loadExportCache = () => {
     const version = secrets.version()
     const known = exportedEntries.get(secrets)
     if (known?.version === version && known.redact === redact) return known
-    const fresh = { version, redact, made: new WeakMap<Entry, Entry>(), clean: remembering(mask) }
+    const fresh = { version, redact, made: new WeakMap<Entry, Entry>(), clean: memoizeMask(mask) }
     exportedEntries.set(secrets, fresh)
     return fresh
   }
   return (given) => {
-    const { clean, made: known } = newest()
-    const exported = (text: string, key?: string): string => text !== "" && key !== undefined && isSensitiveKey(key) ? marker : clean(text)
+    const { clean, made: known } = loadExportCache()
+    const cleanText = (text: string, key?: string): string => text !== "" && key !== undefined && isSensitiveKey(key) ? marker : clean(text)
     return given.map((entry) => {
       const before = known.get(entry)
       if (before !== undefined) return before
-      const event = maskedEvent(entry.event, exported)
+      const event = maskEvent(entry.event, cleanText)
       const safe = event === entry.event ? entry : { ...entry, event }
       known.set(entry, safe)
       return safe

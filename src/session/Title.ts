@@ -33,22 +33,22 @@ export const clean = (operation: string, title: string): Effect.Effect<string, S
 }
 
 /** Beginning of the titles of a session's continuations. */
-export const continuationPrefix = (title: string): string => `${title} #`
+export const formatContinuationPrefix = (title: string): string => `${title} #`
 
 /** The title of the next continuation of a session, where `taken` are titles of others. */
-export const next = (title: string, taken: ReadonlyArray<string>): string => {
+export const makeNext = (title: string, taken: ReadonlyArray<string>): string => {
   const base = title.replace(/ #[1-9]\d*$/u, "")
-  const known = [title, ...taken].map((other) => continuation(base, other) ?? 1)
+  const known = [title, ...taken].map((other) => parseContinuation(base, other) ?? 1)
   const suffix = `#${Math.max(...known) + 1}`
   return `${Array.from(base).slice(0, maxLength - suffix.length - 1).join("").trimEnd()} ${suffix}`
 }
 
 /** The beginning that the titles of all continuations of a session share. */
-export const family = (title: string): string => continuationPrefix(title.replace(/ #[1-9]\d*$/u, ""))
+export const formatFamilyPrefix = (title: string): string => formatContinuationPrefix(title.replace(/ #[1-9]\d*$/u, ""))
 
 /** Number of the continuation of `base` that a title names: 2 for the first, `undefined` when it names none. */
-export const continuation = (base: string, title: string | undefined): number | undefined => {
-  const prefix = continuationPrefix(base)
+export const parseContinuation = (base: string, title: string | undefined): number | undefined => {
+  const prefix = formatContinuationPrefix(base)
   const number = title?.startsWith(prefix) === true ? title.slice(prefix.length) : ""
   return /^[1-9]\d*$/u.test(number) ? Number(number) : undefined
 }

@@ -27,7 +27,7 @@ export const plus = (one: Unread, other: Unread): Unread => ({
 })
 
 /** Counts readings. */
-export const count = (sum: Unread, { _tag }: Reading<unknown>): Unread => {
+export const addReading = (sum: Unread, { _tag }: Reading<unknown>): Unread => {
   switch (_tag) {
     case "Whole":
       return sum
@@ -41,11 +41,11 @@ export const count = (sum: Unread, { _tag }: Reading<unknown>): Unread => {
 }
 
 /** Says what of a record is not shown, a sentence each; `place` says which record. */
-export const notices = ({ damaged, newer, partial }: Unread, place = "the run record"): ReadonlyArray<string> => {
-  const entries = (count: number): string => count === 1 ? `1 entry of ${place}` : `${count} entries of ${place}`
+export const renderNotices = ({ damaged, newer, partial }: Unread, place = "the run record"): ReadonlyArray<string> => {
+  const formatEntryCount = (count: number): string => count === 1 ? `1 entry of ${place}` : `${count} entries of ${place}`
   return [
-    ...(newer === 0 ? [] : [`${entries(newer)} cannot be read, because a newer version wrote ${newer === 1 ? "it" : "them"}. Update hermes to see all.`]),
-    ...(partial === 0 ? [] : [`${entries(partial)} ${partial === 1 ? "is" : "are"} of a newer version and shown as far as this one knows ${partial === 1 ? "it" : "them"}. Update hermes to see all.`]),
-    ...(damaged === 0 ? [] : [`${entries(damaged)} cannot be read, because ${damaged === 1 ? "it is" : "they are"} damaged.`])
+    ...(newer === 0 ? [] : [`${formatEntryCount(newer)} cannot be read, because a newer version wrote ${newer === 1 ? "it" : "them"}. Update hermes to see all.`]),
+    ...(partial === 0 ? [] : [`${formatEntryCount(partial)} ${partial === 1 ? "is" : "are"} of a newer version and shown as far as this one knows ${partial === 1 ? "it" : "them"}. Update hermes to see all.`]),
+    ...(damaged === 0 ? [] : [`${formatEntryCount(damaged)} cannot be read, because ${damaged === 1 ? "it is" : "they are"} damaged.`])
   ]
 }

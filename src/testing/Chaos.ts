@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * {@link make} draws faults, each with its rate; one source can serve several parts, which then share its sequence. {@link provider},
- * {@link tools}, {@link files} and {@link store} put them before a part. A part that fails has done nothing, except for `cut`, which breaks an
+ * {@link make} draws faults, each with its rate; one source can serve several parts, which then share its sequence. {@link layerProvider},
+ * {@link makeToolMiddleware}, {@link wrapFiles} and {@link layerStore} put them before a part. A part that fails has done nothing, except for `cut`, which breaks an
  * answer off after its first pieces.
  *
  * **Example** (A model that is overloaded every other time)
@@ -14,7 +14,7 @@
  * import { Agent, Offline, Runtime } from "hermes-effect"
  * import { Chaos } from "hermes-effect/testing"
  *
- * const provider = Chaos.provider(Offline.layer(), Chaos.make({ seed: 7, rates: { overloaded: 0.5 } }))
+ * const provider = Chaos.layerProvider(Offline.layer(), Chaos.make({ seed: 7, rates: { overloaded: 0.5 } }))
  *
  * const run = Effect.isSuccess(Agent.run({ prompt: "Reply exactly hello" }))
  * const runs = Effect.replicateEffect(run, 5).pipe(Effect.provide(Runtime.layer({ provider, retry: { maxAttempts: 1 } })))
@@ -57,7 +57,7 @@ export interface Source {
 }
 
 /** FNV-1a of a text. */
-const hashOf = (text: string): number => {
+const hashText = (text: string): number => {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
   return hash >>> 0
@@ -65,9 +65,9 @@ const hashOf = (text: string): number => {
 
 /** A source at the beginning of its sequence. */
 export const make = ({ rates, seed }: Options): Source => {
-  let state = hashOf(String(seed))
+  let state = hashText(String(seed))
   // Mulberry32.
-  const chance = (): number => {
+  const drawChance = (): number => {
     state = (state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
@@ -77,7 +77,7 @@ export const make = ({ rates, seed }: Options): Source => {
   return {
     played,
     next: (kinds) => {
-      let left = chance()
+      let left = drawChance()
       for (const kind of kinds) {
         left -= rates[kind] ?? 0
         if (left < 0) {
@@ -90,30 +90,30 @@ export const make = ({ rates, seed }: Options): Source => {
   }
 }
 
-const failure = (reason: AiError.AiErrorReason): AiError.AiError => AiError.make({ module: "Chaos", method: "execute", reason })
+const makeFailure = (reason: AiError.AiErrorReason): AiError.AiError => AiError.make({ module: "Chaos", method: "execute", reason })
 
-const network = () =>
+const makeNetworkError = () =>
   new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "http://127.0.0.1/chaos", description: "the connection broke" })
 
 /** A provider with faults before its requests, and answers that break off. */
-export const wrapped = (provider: Service, source: Source): Service => ({
+export const wrapProvider = (provider: Service, source: Source): Service => ({
   ...provider,
   execute: (request, options) =>
     Effect.suspend(() => {
       switch (source.next(["overloaded", "limited", "unreachable", "cut", "silent"])) {
         case "overloaded":
-          return Effect.fail(failure(new AiError.InternalProviderError({ description: "overloaded" })))
+          return Effect.fail(makeFailure(new AiError.InternalProviderError({ description: "overloaded" })))
         case "limited":
-          return Effect.fail(failure(new AiError.RateLimitError({ retryAfter: Duration.seconds(1) })))
+          return Effect.fail(makeFailure(new AiError.RateLimitError({ retryAfter: Duration.seconds(1) })))
         case "unreachable":
-          return Effect.fail(failure(network()))
+          return Effect.fail(makeFailure(makeNetworkError()))
         case "silent":
           return Effect.never
         case "cut": {
           let pieces = 0
           const onPart: OnPart = (parts) =>
             options?.onPart === undefined || ++pieces > 4 ? Effect.succeed(parts) : options.onPart(parts.filter(({ type }) => type !== "finish"))
-          return Effect.andThen(provider.execute(request, { ...options, onPart }), Effect.fail(failure(network())))
+          return Effect.andThen(provider.execute(request, { ...options, onPart }), Effect.fail(makeFailure(makeNetworkError())))
         }
         default:
           return provider.execute(request, options)
@@ -121,12 +121,12 @@ export const wrapped = (provider: Service, source: Source): Service => ({
     })
 })
 
-/** {@link wrapped} as the provider of an application. */
-export const provider = <E, R>(layer: Layer.Layer<Provider, E, R>, source: Source): Layer.Layer<Provider, E, R> =>
-  Layer.effect(Provider, Effect.map(Provider, (service) => wrapped(service, source))).pipe(Layer.provide(layer))
+/** {@link wrapProvider} as the provider of an application. */
+export const layerProvider = <E, R>(layer: Layer.Layer<Provider, E, R>, source: Source): Layer.Layer<Provider, E, R> =>
+  Layer.effect(Provider, Effect.map(Provider, (service) => wrapProvider(service, source))).pipe(Layer.provide(layer))
 
 /** Middleware that lets calls of tools fail before they run. */
-export const tools = (source: Source) =>
+export const makeToolMiddleware = (source: Source) =>
   Middleware.toolExecution({
     name: "chaos",
     wrap: (next, { toolName }) => (request) =>
@@ -142,60 +142,60 @@ export type FileOperation = Exclude<keyof FileSystem.FileSystem, "~effect/FileSy
 type OpenFileOperations = Omit<FileSystem.File, typeof FileSystem.FileTypeId>
 
 /** Files whose operations fail now and then: all of them, those of open files too, or those that are named. */
-export const files = (inner: FileSystem.FileSystem, source: Source, operations?: ReadonlyArray<FileOperation>): FileSystem.FileSystem => {
-  const failing = <A, R>(module: "FileSystem" | "File", method: string, path: string, effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
+export const wrapFiles = (inner: FileSystem.FileSystem, source: Source, operations?: ReadonlyArray<FileOperation>): FileSystem.FileSystem => {
+  const failSometimes = <A, R>(module: "FileSystem" | "File", method: string, path: string, effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
     Effect.suspend((): Effect.Effect<A, PlatformError, R> =>
       source.next(["failed"]) === undefined
         ? effect
         : Effect.fail(systemError({ _tag: "Busy", module, method, pathOrDescriptor: path, description: "busy, as this test wants it" })))
-  const guarded = <A, R>(method: FileOperation, path: string, effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
-    operations === undefined || operations.includes(method) ? failing("FileSystem", method, path, effect) : effect
-  const opened = (path: string, file: FileSystem.File): FileSystem.File => {
+  const protectOperation = <A, R>(method: FileOperation, path: string, effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError, R> =>
+    operations === undefined || operations.includes(method) ? failSometimes("FileSystem", method, path, effect) : effect
+  const wrapOpenFile = (path: string, file: FileSystem.File): FileSystem.File => {
     const all: OpenFileOperations = {
-      read: (...args) => failing("File", "read", path, file.read(...args)),
-      readAlloc: (...args) => failing("File", "readAlloc", path, file.readAlloc(...args)),
-      seek: (...args) => failing("File", "seek", path, file.seek(...args)),
-      stat: failing("File", "stat", path, file.stat),
-      sync: failing("File", "sync", path, file.sync),
-      truncate: (...args) => failing("File", "truncate", path, file.truncate(...args)),
-      write: (...args) => failing("File", "write", path, file.write(...args)),
-      writeAll: (...args) => failing("File", "writeAll", path, file.writeAll(...args))
+      read: (...args) => failSometimes("File", "read", path, file.read(...args)),
+      readAlloc: (...args) => failSometimes("File", "readAlloc", path, file.readAlloc(...args)),
+      seek: (...args) => failSometimes("File", "seek", path, file.seek(...args)),
+      stat: failSometimes("File", "stat", path, file.stat),
+      sync: failSometimes("File", "sync", path, file.sync),
+      truncate: (...args) => failSometimes("File", "truncate", path, file.truncate(...args)),
+      write: (...args) => failSometimes("File", "write", path, file.write(...args)),
+      writeAll: (...args) => failSometimes("File", "writeAll", path, file.writeAll(...args))
     }
     return { ...file, ...all }
   }
   const all: Pick<FileSystem.FileSystem, FileOperation> = {
-    access: (...args) => guarded("access", args[0], inner.access(...args)),
-    chmod: (...args) => guarded("chmod", args[0], inner.chmod(...args)),
-    chown: (...args) => guarded("chown", args[0], inner.chown(...args)),
-    copy: (...args) => guarded("copy", args[0], inner.copy(...args)),
-    copyFile: (...args) => guarded("copyFile", args[0], inner.copyFile(...args)),
-    exists: (...args) => guarded("exists", args[0], inner.exists(...args)),
-    glob: (...args) => guarded("glob", args[0], inner.glob(...args)),
-    link: (...args) => guarded("link", args[0], inner.link(...args)),
-    lstat: (...args) => guarded("lstat", args[0], inner.lstat(...args)),
-    makeDirectory: (...args) => guarded("makeDirectory", args[0], inner.makeDirectory(...args)),
-    makeTempDirectory: (options) => guarded("makeTempDirectory", options?.directory ?? "", inner.makeTempDirectory(options)),
-    makeTempDirectoryScoped: (options) => guarded("makeTempDirectoryScoped", options?.directory ?? "", inner.makeTempDirectoryScoped(options)),
-    makeTempFile: (options) => guarded("makeTempFile", options?.directory ?? "", inner.makeTempFile(options)),
-    makeTempFileScoped: (options) => guarded("makeTempFileScoped", options?.directory ?? "", inner.makeTempFileScoped(options)),
-    open: (...args) => Effect.map(guarded("open", args[0], inner.open(...args)), (file) => operations === undefined ? opened(args[0], file) : file),
-    readDirectory: (...args) => guarded("readDirectory", args[0], inner.readDirectory(...args)),
-    readDirectoryEntries: (...args) => guarded("readDirectoryEntries", args[0], inner.readDirectoryEntries(...args)),
-    readFile: (...args) => guarded("readFile", args[0], inner.readFile(...args)),
-    readFileString: (...args) => guarded("readFileString", args[0], inner.readFileString(...args)),
-    readLink: (...args) => guarded("readLink", args[0], inner.readLink(...args)),
-    realPath: (...args) => guarded("realPath", args[0], inner.realPath(...args)),
-    remove: (...args) => guarded("remove", args[0], inner.remove(...args)),
-    rename: (...args) => guarded("rename", args[0], inner.rename(...args)),
-    sink: (...args) => Sink.unwrap(guarded("sink", args[0], Effect.sync(() => inner.sink(...args)))),
-    stat: (...args) => guarded("stat", args[0], inner.stat(...args)),
-    stream: (...args) => Stream.unwrap(guarded("stream", args[0], Effect.sync(() => inner.stream(...args)))),
-    symlink: (...args) => guarded("symlink", args[0], inner.symlink(...args)),
-    truncate: (...args) => guarded("truncate", args[0], inner.truncate(...args)),
-    utimes: (...args) => guarded("utimes", args[0], inner.utimes(...args)),
-    watch: (...args) => Stream.unwrap(guarded("watch", args[0], Effect.sync(() => inner.watch(...args)))),
-    writeFile: (...args) => guarded("writeFile", args[0], inner.writeFile(...args)),
-    writeFileString: (...args) => guarded("writeFileString", args[0], inner.writeFileString(...args))
+    access: (...args) => protectOperation("access", args[0], inner.access(...args)),
+    chmod: (...args) => protectOperation("chmod", args[0], inner.chmod(...args)),
+    chown: (...args) => protectOperation("chown", args[0], inner.chown(...args)),
+    copy: (...args) => protectOperation("copy", args[0], inner.copy(...args)),
+    copyFile: (...args) => protectOperation("copyFile", args[0], inner.copyFile(...args)),
+    exists: (...args) => protectOperation("exists", args[0], inner.exists(...args)),
+    glob: (...args) => protectOperation("glob", args[0], inner.glob(...args)),
+    link: (...args) => protectOperation("link", args[0], inner.link(...args)),
+    lstat: (...args) => protectOperation("lstat", args[0], inner.lstat(...args)),
+    makeDirectory: (...args) => protectOperation("makeDirectory", args[0], inner.makeDirectory(...args)),
+    makeTempDirectory: (options) => protectOperation("makeTempDirectory", options?.directory ?? "", inner.makeTempDirectory(options)),
+    makeTempDirectoryScoped: (options) => protectOperation("makeTempDirectoryScoped", options?.directory ?? "", inner.makeTempDirectoryScoped(options)),
+    makeTempFile: (options) => protectOperation("makeTempFile", options?.directory ?? "", inner.makeTempFile(options)),
+    makeTempFileScoped: (options) => protectOperation("makeTempFileScoped", options?.directory ?? "", inner.makeTempFileScoped(options)),
+    open: (...args) => Effect.map(protectOperation("open", args[0], inner.open(...args)), (file) => operations === undefined ? wrapOpenFile(args[0], file) : file),
+    readDirectory: (...args) => protectOperation("readDirectory", args[0], inner.readDirectory(...args)),
+    readDirectoryEntries: (...args) => protectOperation("readDirectoryEntries", args[0], inner.readDirectoryEntries(...args)),
+    readFile: (...args) => protectOperation("readFile", args[0], inner.readFile(...args)),
+    readFileString: (...args) => protectOperation("readFileString", args[0], inner.readFileString(...args)),
+    readLink: (...args) => protectOperation("readLink", args[0], inner.readLink(...args)),
+    realPath: (...args) => protectOperation("realPath", args[0], inner.realPath(...args)),
+    remove: (...args) => protectOperation("remove", args[0], inner.remove(...args)),
+    rename: (...args) => protectOperation("rename", args[0], inner.rename(...args)),
+    sink: (...args) => Sink.unwrap(protectOperation("sink", args[0], Effect.sync(() => inner.sink(...args)))),
+    stat: (...args) => protectOperation("stat", args[0], inner.stat(...args)),
+    stream: (...args) => Stream.unwrap(protectOperation("stream", args[0], Effect.sync(() => inner.stream(...args)))),
+    symlink: (...args) => protectOperation("symlink", args[0], inner.symlink(...args)),
+    truncate: (...args) => protectOperation("truncate", args[0], inner.truncate(...args)),
+    utimes: (...args) => protectOperation("utimes", args[0], inner.utimes(...args)),
+    watch: (...args) => Stream.unwrap(protectOperation("watch", args[0], Effect.sync(() => inner.watch(...args)))),
+    writeFile: (...args) => protectOperation("writeFile", args[0], inner.writeFile(...args)),
+    writeFileString: (...args) => protectOperation("writeFileString", args[0], inner.writeFileString(...args))
   }
   return FileSystem.FileSystem.of({ ...inner, ...all })
 }
@@ -225,45 +225,45 @@ const storeAccess: Readonly<Record<StoreOperation, "write" | "read">> = {
   usageByModel: "read"
 }
 
-const storeOperations = (access: "write" | "read"): ReadonlyArray<StoreOperation> => Struct.keys(storeAccess).filter((name) => storeAccess[name] === access)
+const listStoreOperations = (access: "write" | "read"): ReadonlyArray<StoreOperation> => Struct.keys(storeAccess).filter((name) => storeAccess[name] === access)
 
 /** Operations that write. */
-export const storeWrites: ReadonlyArray<StoreOperation> = storeOperations("write")
+export const storeWrites: ReadonlyArray<StoreOperation> = listStoreOperations("write")
 
 /** Operations that read. */
-export const storeReads: ReadonlyArray<StoreOperation> = storeOperations("read")
+export const storeReads: ReadonlyArray<StoreOperation> = listStoreOperations("read")
 
 /** A session store whose operations fail now and then: all of them, or those that are named, such as {@link storeWrites}. */
-export const store = <Other, E, R>(
+export const layerStore = <Other, E, R>(
   layer: Layer.Layer<SessionStore | Other, E, R>,
   source: Source,
   operations: ReadonlyArray<StoreOperation> = [...storeWrites, ...storeReads]
 ): Layer.Layer<SessionStore | Other, E, R> =>
   Layer.effect(SessionStore, Effect.map(SessionStore, (inner) => {
-    const guarded = <A, F, S>(operation: StoreOperation, effect: Effect.Effect<A, F, S>): Effect.Effect<A, F | SessionStoreError, S> =>
+    const protectOperation = <A, F, S>(operation: StoreOperation, effect: Effect.Effect<A, F, S>): Effect.Effect<A, F | SessionStoreError, S> =>
       !operations.includes(operation) ? effect : Effect.suspend((): Effect.Effect<A, F | SessionStoreError, S> =>
         source.next(["failed"]) === undefined
           ? effect
           : Effect.fail(new SessionStoreError({ operation, message: `${operation} failed, as this test wants it` })))
     const all: Pick<StoreService, StoreOperation> = {
-      acquire: (...args) => guarded("acquire", inner.acquire(...args)),
-      append: (...args) => guarded("append", inner.append(...args)),
-      begin: (...args) => guarded("begin", inner.begin(...args)),
-      begun: (...args) => guarded("begun", inner.begun(...args)),
-      committed: inner.committed && guarded("committed", inner.committed),
-      continueIn: (...args) => guarded("continueIn", inner.continueIn(...args)),
-      create: (...args) => guarded("create", inner.create(...args)),
-      end: (...args) => guarded("end", inner.end(...args)),
-      get: (...args) => guarded("get", inner.get(...args)),
-      list: (...args) => guarded("list", inner.list(...args)),
-      messages: (...args) => guarded("messages", inner.messages(...args)),
-      newest: (...args) => guarded("newest", inner.newest(...args)),
-      readable: (...args) => guarded("readable", inner.readable(...args)),
-      recordUsage: (...args) => guarded("recordUsage", inner.recordUsage(...args)),
-      remove: (...args) => guarded("remove", inner.remove(...args)),
-      rename: (...args) => guarded("rename", inner.rename(...args)),
-      resolve: (...args) => guarded("resolve", inner.resolve(...args)),
-      usageByModel: (...args) => guarded("usageByModel", inner.usageByModel(...args))
+      acquire: (...args) => protectOperation("acquire", inner.acquire(...args)),
+      append: (...args) => protectOperation("append", inner.append(...args)),
+      begin: (...args) => protectOperation("begin", inner.begin(...args)),
+      begun: (...args) => protectOperation("begun", inner.begun(...args)),
+      committed: inner.committed && protectOperation("committed", inner.committed),
+      continueIn: (...args) => protectOperation("continueIn", inner.continueIn(...args)),
+      create: (...args) => protectOperation("create", inner.create(...args)),
+      end: (...args) => protectOperation("end", inner.end(...args)),
+      get: (...args) => protectOperation("get", inner.get(...args)),
+      list: (...args) => protectOperation("list", inner.list(...args)),
+      messages: (...args) => protectOperation("messages", inner.messages(...args)),
+      newest: (...args) => protectOperation("newest", inner.newest(...args)),
+      readable: (...args) => protectOperation("readable", inner.readable(...args)),
+      recordUsage: (...args) => protectOperation("recordUsage", inner.recordUsage(...args)),
+      remove: (...args) => protectOperation("remove", inner.remove(...args)),
+      rename: (...args) => protectOperation("rename", inner.rename(...args)),
+      resolve: (...args) => protectOperation("resolve", inner.resolve(...args)),
+      usageByModel: (...args) => protectOperation("usageByModel", inner.usageByModel(...args))
     }
     return SessionStore.of({ ...inner, ...all })
   })).pipe(Layer.provideMerge(layer))

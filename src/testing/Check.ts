@@ -7,7 +7,7 @@
  * ```ts
  * import { Check } from "hermes-effect/testing"
  *
- * Check.same([1, { a: "b" }], [1, { a: "b" }])
+ * Check.equals([1, { a: "b" }], [1, { a: "b" }])
  * ```
  */
 import * as Equal from "effect/Equal"
@@ -21,48 +21,48 @@ export class RuleBroken extends Schema.TaggedError<RuleBroken>("hermes-effect/te
 }) {}
 
 /** The beginning of a value as text, for a message of one line. */
-const shown = (value: unknown): string => {
+const renderValue = (value: unknown): string => {
   const text = (typeof value === "string" ? JSON.stringify(value) : value instanceof Uint8Array ? `${value.length} bytes` : JSON.stringify(value)) ?? String(value)
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }
 
-const broken = (message: string | undefined, what: string, actual: unknown, expected: unknown): RuleBroken =>
+const makeRuleBroken = (message: string | undefined, what: string, actual: unknown, expected: unknown): RuleBroken =>
   new RuleBroken({ message: message === undefined ? what : `${message}: ${what}`, actual, expected })
 
 /** Fails unless both values are equal by value: lists, records, maps, sets, dates and bytes are compared by what is in them. */
-export const same = (actual: unknown, expected: unknown, message?: string): void => {
-  if (!Equal.equals(actual, expected)) throw broken(message, `${shown(actual)} should be ${shown(expected)}`, actual, expected)
+export const equals = (actual: unknown, expected: unknown, message?: string): void => {
+  if (!Equal.equals(actual, expected)) throw makeRuleBroken(message, `${renderValue(actual)} should be ${renderValue(expected)}`, actual, expected)
 }
 
 /** Fails unless the condition is true. */
 export const holds = (condition: boolean, message = "the condition should hold"): void => {
-  if (!condition) throw broken(undefined, message, condition, true)
+  if (!condition) throw makeRuleBroken(undefined, message, condition, true)
 }
 
 /** Fails unless a text contains the other one. */
 export const includes = (text: string | undefined, part: string, message?: string): void => {
-  if (text?.includes(part) !== true) throw broken(message, `${shown(text)} should contain ${shown(part)}`, text, part)
+  if (text?.includes(part) !== true) throw makeRuleBroken(message, `${renderValue(text)} should contain ${renderValue(part)}`, text, part)
 }
 
 /** Fails if a text contains the other one. */
 export const excludes = (text: string, part: string, message?: string): void => {
-  if (text.includes(part)) throw broken(message, `${shown(text)} should not contain ${shown(part)}`, text, part)
+  if (text.includes(part)) throw makeRuleBroken(message, `${renderValue(text)} should not contain ${renderValue(part)}`, text, part)
 }
 
 /** Fails unless a text fits an expression. */
 export const matches = (text: string, pattern: RegExp, message?: string): void => {
-  if (!pattern.test(text)) throw broken(message, `${shown(text)} should match ${pattern}`, text, String(pattern))
+  if (!pattern.test(text)) throw makeRuleBroken(message, `${renderValue(text)} should match ${pattern}`, text, String(pattern))
 }
 
 /** Fails unless a record has these fields with these values. */
-export const has = (record: object, fields: Readonly<Record<string, unknown>>, message?: string): void => {
+export const hasFields = (record: object, fields: Readonly<Record<string, unknown>>, message?: string): void => {
   const found = Object.fromEntries(Object.entries(record).filter(([key]) => Object.hasOwn(fields, key)))
-  same(found, fields, message)
+  equals(found, fields, message)
 }
 
 /** Fails unless every one of the values is in a list. */
 export const includesAll = (list: ReadonlyArray<unknown>, values: ReadonlyArray<unknown>, message?: string): void => {
   for (const value of values) {
-    if (!list.some((one) => Equal.equals(one, value))) throw broken(message, `${shown(value)} should be one of ${shown(list)}`, list, value)
+    if (!list.some((one) => Equal.equals(one, value))) throw makeRuleBroken(message, `${renderValue(value)} should be one of ${renderValue(list)}`, list, value)
   }
 }

@@ -5,7 +5,7 @@
  * **Details**
  *
  * A suite is a list of {@link Rule}s over the service of its subject. {@link register} makes one test of each for a runner with
- * `test(name, run)`: Vitest, `node:test`, Jest. {@link report} runs them without a runner.
+ * `test(name, run)`: Vitest, `node:test`, Jest. {@link runRules} runs them without a runner.
  *
  * With `sharing: "each"` every rule gets a subject of its own; with `"all"` they share one, which is made with the first and given up by
  * `after`.
@@ -20,7 +20,7 @@
  * import { SessionStore } from "hermes-effect"
  * import { Conformance, SessionStoreRules } from "hermes-effect/testing"
  *
- * const results = await Effect.runPromise(Conformance.report(SessionStoreRules.rules, SessionStore.layerMemory))
+ * const results = await Effect.runPromise(Conformance.runRules(SessionStoreRules.rules, SessionStore.layerMemory))
  *
  * console.log(results.filter(({ broken }) => broken !== undefined))
  * // => []
@@ -47,7 +47,7 @@ export interface Rule<R> {
   readonly check: Effect.Effect<void, RuleBroken, R>
 }
 
-const asBroken = (name: string, cause: Cause.Cause<unknown>): Effect.Effect<never, RuleBroken> => {
+const failAsBroken = (name: string, cause: Cause.Cause<unknown>): Effect.Effect<never, RuleBroken> => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
   const error = Cause.squash(cause)
   return Effect.fail(error instanceof RuleBroken
@@ -56,15 +56,15 @@ const asBroken = (name: string, cause: Cause.Cause<unknown>): Effect.Effect<neve
 }
 
 /** A rule of a suite. Whatever its body throws or fails with breaks it. */
-export const rule = <E, R>(about: string, name: string, body: Effect.Effect<void, E, R>): Rule<Exclude<R, Scope.Scope>> => ({
+export const makeRule = <E, R>(about: string, name: string, body: Effect.Effect<void, E, R>): Rule<Exclude<R, Scope.Scope>> => ({
   about,
   name,
-  check: Effect.catchCause(Effect.scoped(body), (cause) => asBroken(name, cause))
+  check: Effect.catchCause(Effect.scoped(body), (cause) => failAsBroken(name, cause))
 })
 
 /** A rule in which time stands still until `TestClock` moves it. */
-export const timedRule = <E, R>(about: string, name: string, body: Effect.Effect<void, E, R>): Rule<Exclude<R, Scope.Scope>> => {
-  const timed = rule(about, name, body)
+export const makeTimedRule = <E, R>(about: string, name: string, body: Effect.Effect<void, E, R>): Rule<Exclude<R, Scope.Scope>> => {
+  const timed = makeRule(about, name, body)
   return { ...timed, check: Effect.provide(timed.check, TestClock.layer()) }
 }
 
@@ -77,32 +77,32 @@ export interface Ending<A, E> {
 }
 
 /** Runs an effect, interrupts it where it has not ended by then, and leaves it behind where it has not ended a further time later. */
-export const interruptedAfter = <A, E, R>(effect: Effect.Effect<A, E, R>, by: Duration.Input, within: Duration.Input): Effect.Effect<Ending<A, E>, never, R> =>
+export const interruptAfter = <A, E, R>(effect: Effect.Effect<A, E, R>, by: Duration.Input, within: Duration.Input): Effect.Effect<Ending<A, E>, never, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.forkDetach(effect, { uninterruptible: false }), (fiber) => {
-      const endedIn = (time: Duration.Input) => Effect.raceFirst(Fiber.await(fiber), Effect.as(Effect.sleep(time), undefined))
+      const awaitWithin = (time: Duration.Input) => Effect.raceFirst(Fiber.await(fiber), Effect.as(Effect.sleep(time), undefined))
       const overdue = Effect.suspend(() => {
         fiber.interruptUnsafe()
-        return Effect.map(endedIn(within), (exit): Ending<A, E> => ({ exit, isOverdue: true }))
+        return Effect.map(awaitWithin(within), (exit): Ending<A, E> => ({ exit, isOverdue: true }))
       })
-      return restore(Effect.flatMap(endedIn(by), (exit) => exit === undefined ? overdue : Effect.succeed<Ending<A, E>>({ exit, isOverdue: false }))).pipe(
+      return restore(Effect.flatMap(awaitWithin(by), (exit) => exit === undefined ? overdue : Effect.succeed<Ending<A, E>>({ exit, isOverdue: false }))).pipe(
         Effect.onInterrupt(() => Effect.sync(() => fiber.interruptUnsafe()))
       )
     })
   )
 
 /** Fails unless an effect ends within ten seconds of its interruption. */
-export const endsInterrupted = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, after: Duration.Input): Effect.Effect<Exit.Exit<A, E>, RuleBroken, R> =>
-  Effect.flatMap(interruptedAfter(effect, after, "10 seconds"), ({ exit }) =>
+export const checkInterruptedEnd = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, after: Duration.Input): Effect.Effect<Exit.Exit<A, E>, RuleBroken, R> =>
+  Effect.flatMap(interruptAfter(effect, after, "10 seconds"), ({ exit }) =>
     exit === undefined
       ? Effect.fail(new RuleBroken({ message: `${what} should end within ten seconds of its interruption`, actual: "it goes on", expected: "its end" }))
       : Effect.succeed(exit))
 
 /** Limit in real time, whichever clock the rule has. */
-const limited = <R>(name: string, limit: Duration.Input, check: Effect.Effect<void, RuleBroken, R>): Effect.Effect<void, RuleBroken, R> =>
+const limitCheck = <R>(name: string, limit: Duration.Input, check: Effect.Effect<void, RuleBroken, R>): Effect.Effect<void, RuleBroken, R> =>
   Effect.clockWith((clock) =>
     Effect.flatMap(
-      Effect.provideService(interruptedAfter(Effect.provideService(check, Clock.Clock, clock), limit, limit), Clock.Clock, Clock.Clock.defaultValue()),
+      Effect.provideService(interruptAfter(Effect.provideService(check, Clock.Clock, clock), limit, limit), Clock.Clock, Clock.Clock.defaultValue()),
       ({ exit, isOverdue }) =>
         exit !== undefined && !isOverdue
           ? exit
@@ -119,7 +119,7 @@ export interface Result {
 }
 
 const onSubject = <R, E>({ check, name }: Rule<R>, subject: Layer.Layer<R, E>): Effect.Effect<void, RuleBroken> =>
-  Effect.catchCause(Effect.provide(check, subject, { local: true }), (cause) => asBroken(name, cause))
+  Effect.catchCause(Effect.provide(check, subject, { local: true }), (cause) => failAsBroken(name, cause))
 
 /** Time that a rule has. */
 export interface Limits {
@@ -130,9 +130,9 @@ export interface Limits {
 const defaultLimit = "2 minutes"
 
 /** Runs every rule, each on a subject of its own. */
-export const report = <R, E>(rules: ReadonlyArray<Rule<R>>, subject: Layer.Layer<R, E>, { limit = defaultLimit }: Limits = {}): Effect.Effect<ReadonlyArray<Result>> =>
+export const runRules = <R, E>(rules: ReadonlyArray<Rule<R>>, subject: Layer.Layer<R, E>, { limit = defaultLimit }: Limits = {}): Effect.Effect<ReadonlyArray<Result>> =>
   Effect.forEach(rules, (one) =>
-    Effect.match(limited(one.name, limit, onSubject(one, subject)), {
+    Effect.match(limitCheck(one.name, limit, onSubject(one, subject)), {
       onFailure: (broken): Result => ({ about: one.about, name: one.name, broken }),
       onSuccess: (): Result => ({ about: one.about, name: one.name, broken: undefined })
     }))
@@ -151,7 +151,7 @@ export interface Options extends Limits {
   readonly exceptions?: Readonly<Record<string, string>> | undefined
 }
 
-const promised = async (exit: Promise<Exit.Exit<void, unknown>>): Promise<void> => {
+const throwFailure = async (exit: Promise<Exit.Exit<void, unknown>>): Promise<void> => {
   const ended = await exit
   if (Exit.isFailure(ended)) throw Cause.squash(ended.cause)
 }
@@ -166,12 +166,12 @@ export const register = <R, E>(
   const kept = rules.filter(({ name }) => !Object.hasOwn(exceptions, name))
   const shared = ManagedRuntime.make(subject)
   const onShared = ({ check, name }: Rule<R>) =>
-    Effect.catchCause(Effect.flatMap(shared.contextEffect, (context) => Effect.provideContext(check, context)), (cause) => asBroken(name, cause))
+    Effect.catchCause(Effect.flatMap(shared.contextEffect, (context) => Effect.provideContext(check, context)), (cause) => failAsBroken(name, cause))
   if (sharing === "all") runner.after?.(() => shared.dispose())
   return kept.map((one) => {
     const title = `${one.about}: ${one.name}`
     runner.test(title, () =>
-      promised(Effect.runPromiseExit(limited(one.name, limit, sharing === "all" ? onShared(one) : onSubject(one, subject)))))
+      throwFailure(Effect.runPromiseExit(limitCheck(one.name, limit, sharing === "all" ? onShared(one) : onSubject(one, subject)))))
     return title
   })
 }

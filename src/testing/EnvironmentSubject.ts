@@ -13,57 +13,57 @@ import { CallDirectory, type Service } from "../environment/CommandEnvironment.t
 import * as Conformance from "./Conformance.ts"
 
 /** An environment that stands, and a directory in it that can be written: a working tree. */
-export interface Tested {
+export interface TestedEnvironment {
   readonly environment: Service
   readonly directory: string
 }
 
 /** The subject of the rules of environments. */
-export class Subject extends Context.Service<Subject, Tested>()("hermes-effect/testing/EnvironmentSubject") {}
+export class Subject extends Context.Service<Subject, TestedEnvironment>()("hermes-effect/testing/EnvironmentSubject") {}
 
 /** A subject as its rules use it. */
-export const tools = ({ directory, environment }: Tested) => {
+export const makeTools = ({ directory, environment }: TestedEnvironment) => {
   const { files, spawner } = environment
   const start = (script: string, options: ChildProcess.CommandOptions = {}) =>
     spawner.spawn(ChildProcess.make("/bin/sh", ["-c", script], { cwd: directory, stdin: "ignore", env: { PATH: "/usr/bin:/bin" }, ...options }))
-  const finished = (script: string, options: ChildProcess.CommandOptions = {}) =>
+  const runToEnd = (script: string, options: ChildProcess.CommandOptions = {}) =>
     Effect.scoped(Effect.gen(function*() {
       const handle = yield* start(script, options)
-      const text = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError>) => Stream.mkString(Stream.decodeText(stream))
-      const [out, err, code] = yield* Effect.all([text(handle.stdout), text(handle.stderr), handle.exitCode], { concurrency: "unbounded" })
+      const collectText = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError>) => Stream.mkString(Stream.decodeText(stream))
+      const [out, err, code] = yield* Effect.all([collectText(handle.stdout), collectText(handle.stderr), handle.exitCode], { concurrency: "unbounded" })
       return { out, err, code: Number(code) }
     }))
   const at = (name: string) => `${directory}/${name}`
-  return { start, finished, at, files, directory, spawner, environment }
+  return { start, finished: runToEnd, at, files, directory, spawner, environment }
 }
 
-/** Type of {@link tools}. */
-export type Tools = ReturnType<typeof tools>
+/** Type of {@link makeTools}. */
+export type Tools = ReturnType<typeof makeTools>
 
 /** The tag of the reason that an operation fails with. */
-export const tagOf = <A>(effect: Effect.Effect<A, PlatformError.PlatformError>) => Effect.map(Effect.flip(effect), ({ reason }) => reason._tag)
+export const readFailureTag = <A>(effect: Effect.Effect<A, PlatformError.PlatformError>) => Effect.map(Effect.flip(effect), ({ reason }) => reason._tag)
 
 /** Waits until a condition holds. */
-export const until = <E>(condition: Effect.Effect<boolean, E>): Effect.Effect<void, E> =>
-  Effect.flatMap(condition, (holds) => holds ? Effect.void : Effect.andThen(Effect.sleep("50 millis"), until(condition)))
+export const waitUntil = <E>(condition: Effect.Effect<boolean, E>): Effect.Effect<void, E> =>
+  Effect.flatMap(condition, (holds) => holds ? Effect.void : Effect.andThen(Effect.sleep("50 millis"), waitUntil(condition)))
 
 /** A rule; it gets a directory of its own in the subject's. */
-export const inDirectory = (
+export const makeDirectoryRule = (
   about: string,
   name: string,
   body: (tools: Tools) => Effect.Effect<void, unknown, Scope.Scope>
 ): Conformance.Rule<Subject> =>
-  Conformance.rule(about, name, Effect.gen(function*() {
+  Conformance.makeRule(about, name, Effect.gen(function*() {
     const { directory, environment } = yield* Subject
     const inside = `${directory}/t${(yield* Random.nextIntBetween(0, 2 ** 40)).toString(36)}`
     // An environment of machines that it starts looks for the working tree here.
-    yield* Effect.andThen(environment.files.makeDirectory(inside), body(tools({ environment, directory: inside }))).pipe(
+    yield* Effect.andThen(environment.files.makeDirectory(inside), body(makeTools({ environment, directory: inside }))).pipe(
       Effect.provideService(CallDirectory, inside)
     )
   }))
 
 /** The bytes of several pieces. */
-export const joined = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
+export const joinBytes = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
   const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
   let at = 0
   for (const piece of pieces) {

@@ -18,7 +18,7 @@ import * as Scripted from "../provider/Scripted.ts"
 import * as SessionSearch from "../session/SessionSearch.ts"
 import * as SessionStore from "../session/SessionStore.ts"
 import * as Toolset from "../tool/Toolset.ts"
-import { eventRecorder } from "./TestRun.ts"
+import { makeEventRecorder } from "./TestRun.ts"
 
 /** Parts of a runtime that a rule brings. Give all of them to the runtime, also those that are not named here yet. */
 export interface Parts {
@@ -40,7 +40,7 @@ const Break = Tool.make("break", { description: "Has a fault", success: Schema.S
 const toolkit = Toolkit.make(Note, Refuse, Break)
 
 /** A failure of a model that may pass. */
-export const overloaded = () => new AiError.InternalProviderError({ description: "overloaded" })
+export const makeOverloadedError = () => new AiError.InternalProviderError({ description: "overloaded" })
 
 /** Turns of a model, with the end of each run. */
 export const scripts = {
@@ -50,9 +50,9 @@ export const scripts = {
   "tool with a fault": [Scripted.complete({ toolCalls: [{ name: "break", params: {} }] }), Scripted.complete("It broke.")],
   "unknown tool": [Scripted.complete({ toolCalls: [{ name: "nothing_like_it", params: {} }] }), Scripted.complete("I see.")],
   "broken arguments": [Scripted.complete({ toolCalls: [{ name: "note", params: "{\"text\": " }] }), Scripted.complete("I see."), Scripted.complete("I see.")],
-  "failed model": [Scripted.fail(overloaded())],
-  "failed model in its text": [Scripted.fail(overloaded(), { pieces: ["It ", "is "] })],
-  "model that fails once": [Scripted.fail(overloaded()), Scripted.complete("It is done.")],
+  "failed model": [Scripted.fail(makeOverloadedError())],
+  "failed model in its text": [Scripted.fail(makeOverloadedError(), { pieces: ["It ", "is "] })],
+  "model that fails once": [Scripted.fail(makeOverloadedError()), Scripted.complete("It is done.")],
   "silent model": [Scripted.hang({ pieces: ["It "] })]
 } as const
 
@@ -66,7 +66,7 @@ export interface ToolEnd {
 }
 
 /** The end of a run and what became of it on the way. */
-export interface End {
+export interface PlayedEnd {
   /** Exit of its result, or the tags of its failure. */
   readonly exit: string
   readonly failure: unknown
@@ -83,15 +83,15 @@ export interface End {
   readonly warnings: ReadonlyArray<string>
 }
 
-const collecting = (warnings: Array<string>) =>
+const collectWarnings = (warnings: Array<string>) =>
   Logger.layer([Logger.make(({ logLevel, message }) => {
     if (logLevel === "Warn" || logLevel === "Error" || logLevel === "Fatal") warnings.push(Array.isArray(message) ? message.map(String).join(" ") : String(message))
   })])
 
-const tagOf = (error: unknown): string => typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : String(error)
+const readTag = (error: unknown): string => typeof error === "object" && error !== null && "_tag" in error ? String(error._tag) : String(error)
 
 /** Text of the last step, after all that was taken back. */
-const shownBy = (events: ReadonlyArray<RunEvent>): string => {
+const readShownText = (events: ReadonlyArray<RunEvent>): string => {
   const steps = new Map<number, string>()
   let step = 0
   for (const event of events) {
@@ -103,7 +103,7 @@ const shownBy = (events: ReadonlyArray<RunEvent>): string => {
 }
 
 /** Settings of one played run. */
-export interface Played {
+export interface PlayOptions {
   readonly maxAttempts?: number
   readonly store?: Parts["store"]
   /** Interrupts the run when this has ended. */
@@ -111,7 +111,7 @@ export interface Played {
 }
 
 /** Plays a script, and tells how its run ended. */
-export const play = (runtime: MakeRuntime, script: Script, { interruptedAt, maxAttempts = 1, store }: Played = {}): Effect.Effect<End> =>
+export const play = (runtime: MakeRuntime, script: Script, { interruptedAt, maxAttempts = 1, store }: PlayOptions = {}): Effect.Effect<PlayedEnd> =>
   Effect.gen(function*() {
     const { provider } = yield* Scripted.make(scripts[script])
     let requests = 0
@@ -123,7 +123,7 @@ export const play = (runtime: MakeRuntime, script: Script, { interruptedAt, maxA
           return provider.execute(request, options)
         })
     }
-    const { all, events, onEvent } = eventRecorder()
+    const { all, events, onEvent } = makeEventRecorder()
     const warnings: Array<string> = []
     let notes = 0
     const handlers = toolkit.toLayer({ note: () => Effect.sync(() => `noted ${++notes}`), refuse: () => Effect.fail("refused"), break: () => Effect.die(new Error("a fault")) })
@@ -135,7 +135,7 @@ export const play = (runtime: MakeRuntime, script: Script, { interruptedAt, maxA
     })
     const fiber = yield* Agent.run({ prompt: "Do it.", onEvent, streaming: true }).pipe(
       Effect.provide(layer),
-      Effect.provide(collecting(warnings)),
+      Effect.provide(collectWarnings(warnings)),
       Effect.forkChild
     )
     if (interruptedAt !== undefined) {
@@ -145,12 +145,12 @@ export const play = (runtime: MakeRuntime, script: Script, { interruptedAt, maxA
     const exit = yield* Fiber.await(fiber)
     const failures = Exit.isFailure(exit) ? exit.cause.reasons.flatMap((reason) => reason._tag === "Fail" ? [reason.error] : []) : []
     return {
-      exit: Exit.isSuccess(exit) ? exit.value.exit : exit.cause.reasons.map((reason) => reason._tag === "Fail" ? tagOf(reason.error) : reason._tag).join(),
+      exit: Exit.isSuccess(exit) ? exit.value.exit : exit.cause.reasons.map((reason) => reason._tag === "Fail" ? readTag(reason.error) : reason._tag).join(),
       failure: failures[0],
       isDefect: Exit.isFailure(exit) && Cause.hasDies(exit.cause),
       isInterrupted: Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause),
       text: Exit.isSuccess(exit) ? exit.value.text : "",
-      shown: shownBy(all()),
+      shown: readShownText(all()),
       requests,
       notes,
       results: events("ToolFinished").map(({ output, status }) => ({ status, output })),
@@ -159,7 +159,7 @@ export const play = (runtime: MakeRuntime, script: Script, { interruptedAt, maxA
   })
 
 /** Moves the time of `TestClock` on until an effect has ended, with turns of the event loop in between. */
-export const moved = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const advanceClockUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(effect)
     while (fiber.pollUnsafe() === undefined) {
@@ -170,8 +170,8 @@ export const moved = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A,
   })
 
 /** A store in memory whose operation of this name fails each time, as one with a full disk does. */
-export const failingStore = (operation: "append" | "create" | "begin" | "messages"): NonNullable<Parts["store"]> =>
+export const makeFailingStore = (operation: "append" | "create" | "begin" | "messages"): NonNullable<Parts["store"]> =>
   Layer.effect(SessionStore.SessionStore, Effect.map(SessionStore.SessionStore, (inner) => {
-    const failed = () => Effect.fail(new SessionStoreError({ operation, message: "the disk is full: make room and try again" }))
-    return SessionStore.SessionStore.of({ ...inner, [operation]: failed })
+    const failOperation = () => Effect.fail(new SessionStoreError({ operation, message: "the disk is full: make room and try again" }))
+    return SessionStore.SessionStore.of({ ...inner, [operation]: failOperation })
   })).pipe(Layer.provideMerge(SessionStore.layerMemory))

@@ -19,7 +19,7 @@
  * const mine = Middleware.wrapModelCall({ name: "mine", wrap: (next) => (params) => Effect.withSpan(next(params), "mine") })
  *
  * const subject = Layer.succeed(RunRules.Subject, { runtime: (parts) => Runtime.layer({ ...parts, middleware: [mine] }) })
- * const results = await Effect.runPromise(Conformance.report(RunRules.middleware, subject))
+ * const results = await Effect.runPromise(Conformance.runRules(RunRules.middleware, subject))
  *
  * console.log(results.filter(({ broken }) => broken !== undefined))
  * // => []
@@ -38,17 +38,17 @@ import * as Scripted from "../provider/Scripted.ts"
 import * as Runtime from "../Runtime.ts"
 import * as Check from "./Check.ts"
 import * as Conformance from "./Conformance.ts"
-import { type End, failingStore, type MakeRuntime, overloaded, play, type Script } from "./PlayedRuns.ts"
+import { type PlayedEnd, makeFailingStore, type MakeRuntime, makeOverloadedError, play, type Script } from "./PlayedRuns.ts"
 
 export type { MakeRuntime, Parts } from "./PlayedRuns.ts"
 
 /** A runtime of these parts, with what is tested in it. */
-export interface Tested {
+export interface TestedRuntime {
   readonly runtime: MakeRuntime
 }
 
 /** The subject of the rules of middleware and of consumers of hooks. */
-export class Subject extends Context.Service<Subject, Tested>()("hermes-effect/testing/RunSubject") {}
+export class Subject extends Context.Service<Subject, TestedRuntime>()("hermes-effect/testing/RunSubject") {}
 
 const played: ReadonlyArray<Script> = ["answer", "tool", "failed tool", "tool with a fault", "unknown tool", "broken arguments", "failed model", "failed model in its text"]
 
@@ -57,25 +57,25 @@ const storeFaults = ["create", "append", "begin"] as const
 
 const endingWell: ReadonlyArray<Script> = ["answer", "tool"]
 
-const interrupted = (runtime: Tested["runtime"]) =>
+const checkInterruption = (runtime: TestedRuntime["runtime"]) =>
   Effect.scoped(Effect.gen(function*() {
     const context = yield* Layer.build(runtime({ provider: Scripted.layer([Scripted.hang({ pieces: ["It "] })]), tools: [], retry: { maxAttempts: 1 } }))
     const run = Effect.provideContext(Agent.run({ prompt: "Wait.", streaming: true }), context)
-    const exit = yield* Conformance.endsInterrupted("a run", run, "50 millis")
+    const exit = yield* Conformance.checkInterruptedEnd("a run", run, "50 millis")
     Check.holds(Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause), "an interruption should stay one")
   }))
 
 /** A run that fails, and the next one of its session: what it left behind is a conversation that can be gone on with. */
-const afterFailure = (runtime: Tested["runtime"]) =>
+const runAfterFailure = (runtime: TestedRuntime["runtime"]) =>
   Effect.gen(function*() {
-    const ask = (prompt: string) => Effect.exit(Agent.run({ prompt, sessionId: "failed-once" }))
-    return [yield* ask("Fail."), yield* ask("Answer.")] as const
+    const runPrompt = (prompt: string) => Effect.exit(Agent.run({ prompt, sessionId: "failed-once" }))
+    return [yield* runPrompt("Fail."), yield* runPrompt("Answer.")] as const
   }).pipe(
-    Effect.provide(runtime({ provider: Scripted.layer([Scripted.fail(overloaded()), Scripted.complete("Answered.")]), tools: [], retry: { maxAttempts: 1 } })),
+    Effect.provide(runtime({ provider: Scripted.layer([Scripted.fail(makeOverloadedError()), Scripted.complete("Answered.")]), tools: [], retry: { maxAttempts: 1 } })),
     Effect.map((exits) => exits.map((exit) => Exit.isSuccess(exit) ? exit.value.text : Cause.hasDies(exit.cause) ? "defect" : "failed"))
   )
 
-const echo = (runtime: Tested["runtime"], words: ReadonlyArray<string>) =>
+const runEcho = (runtime: TestedRuntime["runtime"], words: ReadonlyArray<string>) =>
   Effect.map(
     Effect.forEach(words, (word) => Effect.exit(Agent.run({ prompt: `Reply exactly ${word}` })), { concurrency: "unbounded" }).pipe(
       Effect.provide(runtime({ provider: Offline.layer(), tools: [], retry: { maxAttempts: 1 } }))
@@ -83,10 +83,10 @@ const echo = (runtime: Tested["runtime"], words: ReadonlyArray<string>) =>
     (exits) => exits.map((exit) => Exit.isSuccess(exit) ? exit.value.text : "failed")
   )
 
-const about = (part: string) => (name: string, body: (tested: Tested) => Effect.Effect<void, unknown>): Conformance.Rule<Subject> =>
-  Conformance.rule(part, name, Subject.use(body))
+const makeRuleFactory = (part: string) => (name: string, body: (tested: TestedRuntime) => Effect.Effect<void, unknown>): Conformance.Rule<Subject> =>
+  Conformance.makeRule(part, name, Subject.use(body))
 
-const ofMiddleware = about("middleware")
+const ofMiddleware = makeRuleFactory("middleware")
 
 /** The rules of middleware. */
 export const middleware: ReadonlyArray<Conformance.Rule<Subject>> = [
@@ -96,55 +96,55 @@ export const middleware: ReadonlyArray<Conformance.Rule<Subject>> = [
   ),
   ...storeFaults.map((operation) =>
     ofMiddleware(`lets a run fail as its store does: ${operation}`, ({ runtime }) =>
-      Effect.map(play(runtime, "tool", { store: failingStore(operation) }), ({ exit, isDefect, notes }) => {
+      Effect.map(play(runtime, "tool", { store: makeFailingStore(operation) }), ({ exit, isDefect, notes }) => {
         Check.holds(!isDefect, `a run ended in a defect: ${exit}`)
-        Check.same(notes, 0, "a tool should not run whose call could not be stored")
+        Check.equals(notes, 0, "a tool should not run whose call could not be stored")
       }))
   ),
   ...endingWell.flatMap((script) => [
     ofMiddleware(`is not reported to have failed in a run that goes well: ${script}`, ({ runtime }) =>
-      Effect.map(play(runtime, script), ({ warnings }) => Check.same(warnings.filter((line) => /middleware "[^"]*" failed/u.test(line)), []))),
+      Effect.map(play(runtime, script), ({ warnings }) => Check.equals(warnings.filter((line) => /middleware "[^"]*" failed/u.test(line)), []))),
     ofMiddleware(`shows the text that the run gives: ${script}`, ({ runtime }) =>
       Effect.map(play(runtime, script), ({ failure, shown, text }) => Check.holds(failure !== undefined || shown === text, `${JSON.stringify(shown)} was shown, and ${JSON.stringify(text)} given`)))
   ]),
   ofMiddleware("lets a tool run once at most", ({ runtime }) =>
     Effect.map(play(runtime, "tool"), ({ notes }) => Check.holds(notes <= 1, `one call ran ${notes} times`))),
   ofMiddleware("does the same for the same run", ({ runtime }) =>
-    Effect.map(Effect.all([play(runtime, "tool"), play(runtime, "tool")]), ([first, second]) => Check.same([second.exit, second.notes], [first.exit, first.notes]))),
+    Effect.map(Effect.all([play(runtime, "tool"), play(runtime, "tool")]), ([first, second]) => Check.equals([second.exit, second.notes], [first.exit, first.notes]))),
   ofMiddleware("goes on with a session whose last run failed", ({ runtime }) =>
-    Effect.map(afterFailure(runtime), (ends) => Check.holds(!ends.includes("defect"), "a run of a session ended in a defect after one that failed"))),
-  ofMiddleware("ends with the run that is interrupted", ({ runtime }) => interrupted(runtime)),
+    Effect.map(runAfterFailure(runtime), (ends) => Check.holds(!ends.includes("defect"), "a run of a session ended in a defect after one that failed"))),
+  ofMiddleware("ends with the run that is interrupted", ({ runtime }) => checkInterruption(runtime)),
   ofMiddleware("keeps runs that are made side by side apart", ({ runtime }) =>
     Effect.gen(function*() {
       const words = ["one", "two", "three", "four"]
-      const alone = yield* Effect.forEach(words, (word) => Effect.map(echo(runtime, [word]), ([text]) => text))
-      Check.same(yield* echo(runtime, words), alone)
+      const alone = yield* Effect.forEach(words, (word) => Effect.map(runEcho(runtime, [word]), ([text]) => text))
+      Check.equals(yield* runEcho(runtime, words), alone)
     }))
 ]
 
-const bare: MakeRuntime = (parts) => Runtime.layer(parts)
+const makeBareRuntime: MakeRuntime = (parts) => Runtime.layer(parts)
 
 /** The visible end of a run. */
-const visible = ({ exit, isDefect, notes, requests, results, shown, text, warnings }: End) => ({ exit, isDefect, notes, requests, results, shown, text, warnings })
+const selectVisible = ({ exit, isDefect, notes, requests, results, shown, text, warnings }: PlayedEnd) => ({ exit, isDefect, notes, requests, results, shown, text, warnings })
 
-const unchanged = (runtime: MakeRuntime, script: Script, played: Parameters<typeof play>[2] = {}) =>
-  Effect.map(Effect.all([play(runtime, script, played), play(bare, script, played)]), ([observed, expected]) => Check.same(visible(observed), visible(expected)))
+const checkUnchanged = (runtime: MakeRuntime, script: Script, played: Parameters<typeof play>[2] = {}) =>
+  Effect.map(Effect.all([play(runtime, script, played), play(makeBareRuntime, script, played)]), ([observed, expected]) => Check.equals(selectVisible(observed), selectVisible(expected)))
 
-const ofHooks = about("hooks")
+const ofHooks = makeRuleFactory("hooks")
 
 /** The rules of consumers of hooks. */
 export const hooks: ReadonlyArray<Conformance.Rule<Subject>> = [
   ...played.map((script) =>
     ofHooks(`change nothing in a run, and give no warning: ${script}`, ({ runtime }) =>
-      unchanged(runtime, script))
+      checkUnchanged(runtime, script))
   ),
   ...storeFaults.map((operation) =>
     ofHooks(`change nothing in a run whose store fails: ${operation}`, ({ runtime }) =>
-      unchanged(runtime, "tool", { store: failingStore(operation) }))
+      checkUnchanged(runtime, "tool", { store: makeFailingStore(operation) }))
   ),
   ofHooks("let a session go on whose last run failed", ({ runtime }) =>
-    Effect.map(afterFailure(runtime), (ends) => Check.same(ends, ["failed", "Answered."]))),
-  ofHooks("let a run that is interrupted end", ({ runtime }) => interrupted(runtime)),
+    Effect.map(runAfterFailure(runtime), (ends) => Check.equals(ends, ["failed", "Answered."]))),
+  ofHooks("let a run that is interrupted end", ({ runtime }) => checkInterruption(runtime)),
   ofHooks("keep runs that are made side by side apart", ({ runtime }) =>
-    Effect.map(echo(runtime, ["one", "two", "three"]), (texts) => Check.same(texts, ["one", "two", "three"])))
+    Effect.map(runEcho(runtime, ["one", "two", "three"]), (texts) => Check.equals(texts, ["one", "two", "three"])))
 ]

@@ -40,7 +40,7 @@ import * as PortForward from "../environment/PortForward.ts"
 import * as MemoryFiles from "./MemoryFiles.ts"
 
 /** A command and what it does. */
-export interface Scripted {
+export interface ScriptedCommand {
   readonly line: string | RegExp
   readonly out?: string | undefined
   readonly err?: string | undefined
@@ -51,48 +51,48 @@ export interface Scripted {
 }
 
 /** A command that was run. */
-export interface Ran {
+export interface CommandRun {
   readonly line: string
   readonly directory: string | undefined
 }
 
 /** The commands so far, in the order of their starts. */
-export class Commands extends Context.Service<Commands, Effect.Effect<ReadonlyArray<Ran>>>()("hermes-effect/testing/Commands") {}
+export class Commands extends Context.Service<Commands, Effect.Effect<ReadonlyArray<CommandRun>>>()("hermes-effect/testing/Commands") {}
 
 /** Files and commands of an environment; none when absent. */
 export interface Options {
   readonly files?: MemoryFiles.Contents | undefined
-  readonly commands?: ReadonlyArray<Scripted> | undefined
+  readonly commands?: ReadonlyArray<ScriptedCommand> | undefined
 }
 
-const lineOf = (command: ChildProcess.StandardCommand): string =>
+const formatLine = (command: ChildProcess.StandardCommand): string =>
   [command.command, ...command.args.map((word) => Redacted.isRedacted(word) ? String(Redacted.value(word)) : String(word))].join(" ")
 
-const fits = (line: string, pattern: string | RegExp): boolean => {
+const isMatch = (line: string, pattern: string | RegExp): boolean => {
   const inner = / -l?c (.*)$/s.exec(line)?.[1]
   return [line, ...(inner === undefined ? [] : [inner])].some((one) => typeof pattern === "string" ? one === pattern : pattern.test(one))
 }
 
-const bytes = (text: string) => text === "" ? Stream.empty : Stream.make(new TextEncoder().encode(text))
+const encodeText = (text: string) => text === "" ? Stream.empty : Stream.make(new TextEncoder().encode(text))
 
 /** Starts the commands of a script, and tells of each. */
-export const spawner = (
-  commands: ReadonlyArray<Scripted>,
-  onRun: (ran: Ran) => void = () => {}
+export const makeSpawner = (
+  commands: ReadonlyArray<ScriptedCommand>,
+  onRun: (ran: CommandRun) => void = () => {}
 ): ChildProcessSpawner.ChildProcessSpawner["Service"] => {
   let processes = 0
-  const started = (command: ChildProcess.Command): Effect.Effect<ChildProcessSpawner.ChildProcessHandle> =>
+  const startCommand = (command: ChildProcess.Command): Effect.Effect<ChildProcessSpawner.ChildProcessHandle> =>
     Effect.gen(function*() {
-      if (command._tag === "PipedCommand") yield* started(command.left)
+      if (command._tag === "PipedCommand") yield* startCommand(command.left)
       const own = command._tag === "PipedCommand" ? command.right : command
-      if (own._tag === "PipedCommand") return yield* started(own)
-      const line = lineOf(own)
+      if (own._tag === "PipedCommand") return yield* startCommand(own)
+      const line = formatLine(own)
       onRun({ line, directory: own.options.cwd })
-      const { code = 0, err = "", hangs = false, out = "" } = commands.find((one) => fits(line, one.line)) ??
+      const { code = 0, err = "", hangs = false, out = "" } = commands.find((one) => isMatch(line, one.line)) ??
         { code: 127, err: `${own.command}: not in the script of this test\n` }
       const ended = yield* Deferred.make<number>()
       if (!hangs) yield* Deferred.succeed(ended, code)
-      const until = <A>(stream: Stream.Stream<A>): Stream.Stream<A> =>
+      const holdUntilEnd = <A>(stream: Stream.Stream<A>): Stream.Stream<A> =>
         hangs ? Stream.concat(stream, Stream.drain(Stream.fromEffect(Deferred.await(ended)))) : stream
       return ChildProcessSpawner.makeHandle({
         pid: ChildProcessSpawner.ProcessId(++processes),
@@ -100,23 +100,23 @@ export const spawner = (
         isRunning: Effect.map(Deferred.isDone(ended), (isOver) => !isOver),
         kill: () => Effect.asVoid(Deferred.succeed(ended, 143)),
         stdin: Sink.drain,
-        stdout: until(bytes(out)),
-        stderr: until(bytes(err)),
-        all: until(bytes(out + err)),
+        stdout: holdUntilEnd(encodeText(out)),
+        stderr: holdUntilEnd(encodeText(err)),
+        all: holdUntilEnd(encodeText(out + err)),
         getInputFd: () => Sink.drain,
         getOutputFd: () => Stream.empty,
         unref: Effect.succeed(Effect.void)
       })
     })
   return ChildProcessSpawner.make((command) =>
-    Effect.acquireRelease(started(command), (handle) => Effect.ignore(handle.kill())))
+    Effect.acquireRelease(startCommand(command), (handle) => Effect.ignore(handle.kill())))
 }
 
 /** An environment of a test, and what was run in it. */
 export const layer = ({ commands = [], files: contents = {} }: Options = {}): Layer.Layer<CommandEnvironment | Commands> =>
   Layer.effectContext(Effect.map(MemoryFiles.make(contents), (files) => {
-    const ran: Array<Ran> = []
-    const own = spawner(commands, (one) => void ran.push(one))
+    const ran: Array<CommandRun> = []
+    const own = makeSpawner(commands, (one) => void ran.push(one))
     const environment: Service = {
       ...onThisMachine,
       name: "local",
@@ -124,7 +124,7 @@ export const layer = ({ commands = [], files: contents = {} }: Options = {}): La
       description: undefined,
       reach: "none",
       explain: () => undefined,
-      forward: PortForward.direct,
+      forward: PortForward.toLocalAddress,
       trees: { place: "here", spawner: own, files },
       spawner: own,
       outside: undefined,

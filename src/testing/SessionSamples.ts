@@ -10,8 +10,8 @@
  *
  * const program = SessionStore.SessionStore.use((store) =>
  *   Effect.gen(function*() {
- *     const { id } = yield* store.create(SessionSamples.newSession("a"))
- *     yield* store.append(id, [SessionSamples.user("Hello?"), SessionSamples.assistant("Hello.")])
+ *     const { id } = yield* store.create(SessionSamples.makeNewSession("a"))
+ *     yield* store.append(id, [SessionSamples.makeUserMessage("Hello?"), SessionSamples.makeAssistantMessage("Hello.")])
  *     return (yield* store.messages(id)).length
  *   })
  * )
@@ -26,7 +26,7 @@ import { SessionId } from "../domain/Ids.ts"
 import type { NewSession } from "../session/SessionStore.ts"
 
 /** A session with nothing particular about it. */
-export const newSession = (id: string, more: Partial<NewSession> = {}): NewSession => ({
+export const makeNewSession = (id: string, more: Partial<NewSession> = {}): NewSession => ({
   id: SessionId.make(id),
   source: "cli",
   provider: "test",
@@ -36,13 +36,13 @@ export const newSession = (id: string, more: Partial<NewSession> = {}): NewSessi
 })
 
 /** A message of the user. */
-export const user = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+export const makeUserMessage = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
 
 /** An answer of the model. */
-export const assistant = (text: string) => Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
+export const makeAssistantMessage = (text: string) => Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
 
 /** An answer that calls a tool, once for each id. */
-export const calling = (...ids: ReadonlyArray<string>) =>
+export const makeToolCalls = (...ids: ReadonlyArray<string>) =>
   Prompt.assistantMessage({
     content: ids.map((id) =>
       Prompt.toolCallPart({ id, name: "read_file", params: { path: `docs/${id}.md` }, providerExecuted: false })
@@ -50,5 +50,5 @@ export const calling = (...ids: ReadonlyArray<string>) =>
   })
 
 /** The result of a call. */
-export const result = (id: string, output: string) =>
-  Conversation.toolResult({ id, name: "read_file" }, { output, isFailure: false })
+export const buildToolResult = (id: string, output: string) =>
+  Conversation.makeToolResult({ id, name: "read_file" }, { output, isFailure: false })

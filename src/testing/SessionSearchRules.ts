@@ -6,37 +6,37 @@ import { SessionSearch } from "../session/SessionSearch.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Check from "./Check.ts"
 import * as Conformance from "./Conformance.ts"
-import { assistant, calling, newSession, result, user } from "./SessionSamples.ts"
+import { makeAssistantMessage, makeToolCalls, makeNewSession, buildToolResult, makeUserMessage } from "./SessionSamples.ts"
 
 const a = SessionId.make("20250102_030405_aaaaaa")
 const b = SessionId.make("20250102_030405_bbbbbb")
 
-const made = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> => {
+const buildRules = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> => {
   const rules: Array<Conformance.Rule<SessionStore | SessionSearch>> = []
-  const test = <E>(name: string, body: Effect.Effect<void, E, SessionStore | SessionSearch>): void =>
-  void rules.push(Conformance.timedRule("search", name, body))
+  const addRule = <E>(name: string, body: Effect.Effect<void, E, SessionStore | SessionSearch>): void =>
+  void rules.push(Conformance.makeTimedRule("search", name, body))
 
-  const find = (query: string, options?: Parameters<SessionSearch["Service"]["search"]>[1]) =>
+  const searchSessions = (query: string, options?: Parameters<SessionSearch["Service"]["search"]>[1]) =>
     SessionSearch.use(({ search }) => search(query, options))
-  const places = (query: string, options?: Parameters<SessionSearch["Service"]["search"]>[1]) =>
-    Effect.map(find(query, options), (hits) => hits.map((hit) => `${hit.sessionId}:${hit.messageId}`).sort())
+  const listPlaces = (query: string, options?: Parameters<SessionSearch["Service"]["search"]>[1]) =>
+    Effect.map(searchSessions(query, options), (hits) => hits.map((hit) => `${hit.sessionId}:${hit.messageId}`).sort())
 
   const filled = Effect.gen(function*() {
     const store = yield* SessionStore
-    yield* store.create(newSession("one"))
+    yield* store.create(makeNewSession("one"))
     yield* store.append(SessionId.make("one"), [
-      user("How do I parse a well-known format in Réunion?"),
-      calling("report"),
-      result("report", "The quick brown fox jumps over the lazy dog"),
-      assistant("Parsing is done by parse_format, see src/lib.parser.ts.")
+      makeUserMessage("How do I parse a well-known format in Réunion?"),
+      makeToolCalls("report"),
+      buildToolResult("report", "The quick brown fox jumps over the lazy dog"),
+      makeAssistantMessage("Parsing is done by parse_format, see src/lib.parser.ts.")
     ])
-    yield* store.create(newSession("two"))
+    yield* store.create(makeNewSession("two"))
     yield* store.append(SessionId.make("two"), [
-      user("a format that is known to work well"),
-      assistant("明日の会議は十時です。Then parser wins.")
+      makeUserMessage("a format that is known to work well"),
+      makeAssistantMessage("明日の会議は十時です。Then parser wins.")
     ])
-    yield* store.create(newSession("hidden", { source: "subagent" }))
-    yield* store.append(SessionId.make("hidden"), [user("the quick brown fox, secretly")])
+    yield* store.create(makeNewSession("hidden", { source: "subagent" }))
+    yield* store.append(SessionId.make("hidden"), [makeUserMessage("the quick brown fox, secretly")])
   })
 
   const cases: ReadonlyArray<readonly [query: string, places: ReadonlyArray<string>]> = [
@@ -61,32 +61,32 @@ const made = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> =
     ["会議 wins OR fox", ["one:2", "two:1"]]
   ]
   for (const [query, expected] of cases) {
-    test(`${query} finds ${expected.length === 0 ? "nothing" : expected.join(", ")}`, Effect.gen(function*() {
+    addRule(`${query} finds ${expected.length === 0 ? "nothing" : expected.join(", ")}`, Effect.gen(function*() {
       yield* filled
-      Check.same(yield* places(query), expected)
+      Check.equals(yield* listPlaces(query), expected)
     }))
   }
 
-  test("a query that asks for nothing finds nothing", Effect.gen(function*() {
+  addRule("a query that asks for nothing finds nothing", Effect.gen(function*() {
     yield* filled
     const queries = ["", "  ", "\"", "\"\"", "*", "AND", "OR", "NOT", "NOT fox", "OR OR", "()", "-", "!!! ???", "\u0000"]
-    for (const query of queries) Check.same(yield* find(query), [], query)
+    for (const query of queries) Check.equals(yield* searchSessions(query), [], query)
   }))
 
-  test("a query with loose ends asks for the rest of it", Effect.gen(function*() {
+  addRule("a query with loose ends asks for the rest of it", Effect.gen(function*() {
     yield* filled
     const queries = [
       "\"brown fox", "fox\"", "fox AND", "AND fox", "fox OR", "OR fox", "fox NOT", "(fox", "fox)", "fox -", "^fox", "{fox}",
       "fox;--", "+fox", "fox:", "fox AND NOT", "fox'"
     ]
-    for (const query of queries) Check.same(yield* places(query), ["one:2"], query)
+    for (const query of queries) Check.equals(yield* listPlaces(query), ["one:2"], query)
   }))
 
-  test("a hit shows where it fits, and what stands around it", Effect.gen(function*() {
+  addRule("a hit shows where it fits, and what stands around it", Effect.gen(function*() {
     const store = yield* SessionStore
-    yield* store.create(newSession(a))
-    yield* store.append(a, [user("😀".repeat(300)), assistant("one needle in the hay"), user("short")])
-    Check.same(yield* find("needle"), [{
+    yield* store.create(makeNewSession(a))
+    yield* store.append(a, [makeUserMessage("😀".repeat(300)), makeAssistantMessage("one needle in the hay"), makeUserMessage("short")])
+    Check.equals(yield* searchSessions("needle"), [{
       sessionId: a,
       messageId: 1,
       role: "assistant",
@@ -96,40 +96,40 @@ const made = (): ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> =
     }])
   }))
 
-  test("a long message is shown around the fit", Effect.gen(function*() {
+  addRule("a long message is shown around the fit", Effect.gen(function*() {
     const store = yield* SessionStore
-    yield* store.create(newSession(a))
-    yield* store.append(a, [user(`${"before ".repeat(500)}the needle ${"after ".repeat(500)}`)])
-    const [hit] = yield* find("\"the needle\"")
+    yield* store.create(makeNewSession(a))
+    yield* store.append(a, [makeUserMessage(`${"before ".repeat(500)}the needle ${"after ".repeat(500)}`)])
+    const [hit] = yield* searchSessions("\"the needle\"")
     Check.includes(hit?.snippet, ">>>the needle<<<")
     Check.holds((hit?.snippet.length ?? Infinity) < 400)
-    Check.same([hit?.before, hit?.after], [undefined, undefined])
+    Check.equals([hit?.before, hit?.after], [undefined, undefined])
   }))
 
-  test("hits are chosen by session, role, order and number", Effect.gen(function*() {
+  addRule("hits are chosen by session, role, order and number", Effect.gen(function*() {
     const store = yield* SessionStore
-    yield* store.create(newSession(a))
-    yield* store.create(newSession(b))
-    yield* store.append(a, [user("same 1"), assistant("same 2")])
+    yield* store.create(makeNewSession(a))
+    yield* store.create(makeNewSession(b))
+    yield* store.append(a, [makeUserMessage("same 1"), makeAssistantMessage("same 2")])
     yield* TestClock.adjust(1)
-    yield* store.append(b, [user("same 3")])
+    yield* store.append(b, [makeUserMessage("same 3")])
     yield* TestClock.adjust(1)
-    yield* store.append(a, [user("same 4")])
-    const numbers = (options: Parameters<SessionSearch["Service"]["search"]>[1]) =>
-      Effect.map(find("same", options), (hits) => hits.map((hit) => hit.snippet.replace(/\D/gu, "")))
-    Check.same(yield* numbers({ sort: "newest" }), ["4", "3", "2", "1"])
-    Check.same(yield* numbers({ sort: "oldest" }), ["1", "2", "3", "4"])
-    Check.same(yield* numbers({ sort: "oldest", limit: 2 }), ["1", "2"])
-    Check.same(yield* numbers({ sort: "oldest", sessionId: b }), ["3"])
-    Check.same(yield* numbers({ sort: "oldest", except: [a] }), ["3"])
-    Check.same(yield* numbers({ sort: "oldest", except: [] }), ["1", "2", "3", "4"])
-    Check.same(yield* numbers({ roles: ["assistant"] }), ["2"])
-    Check.same(yield* numbers({ roles: [] }), [])
-    Check.same((yield* find("same", { limit: 0 })).length, 0)
+    yield* store.append(a, [makeUserMessage("same 4")])
+    const listNumbers = (options: Parameters<SessionSearch["Service"]["search"]>[1]) =>
+      Effect.map(searchSessions("same", options), (hits) => hits.map((hit) => hit.snippet.replace(/\D/gu, "")))
+    Check.equals(yield* listNumbers({ sort: "newest" }), ["4", "3", "2", "1"])
+    Check.equals(yield* listNumbers({ sort: "oldest" }), ["1", "2", "3", "4"])
+    Check.equals(yield* listNumbers({ sort: "oldest", limit: 2 }), ["1", "2"])
+    Check.equals(yield* listNumbers({ sort: "oldest", sessionId: b }), ["3"])
+    Check.equals(yield* listNumbers({ sort: "oldest", except: [a] }), ["3"])
+    Check.equals(yield* listNumbers({ sort: "oldest", except: [] }), ["1", "2", "3", "4"])
+    Check.equals(yield* listNumbers({ roles: ["assistant"] }), ["2"])
+    Check.equals(yield* listNumbers({ roles: [] }), [])
+    Check.equals((yield* searchSessions("same", { limit: 0 })).length, 0)
   }))
 
   return rules
 }
 
 /** The rules. */
-export const rules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = made()
+export const rules: ReadonlyArray<Conformance.Rule<SessionStore | SessionSearch>> = buildRules()

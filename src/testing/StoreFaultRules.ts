@@ -28,7 +28,7 @@
  *   return { store: guarded, search, breaks: Effect.sync(() => { isFull = true }), mends: Effect.sync(() => { isFull = false }) }
  * })).pipe(Layer.provide(SessionStore.layerMemory))
  *
- * const results = await Effect.runPromise(Conformance.report(StoreFaultRules.rules, subject))
+ * const results = await Effect.runPromise(Conformance.runRules(StoreFaultRules.rules, subject))
  *
  * console.log(results.filter(({ broken }) => broken !== undefined))
  * // => []
@@ -55,10 +55,10 @@ import { SessionSearch } from "../session/SessionSearch.ts"
 import { type Service, SessionStore } from "../session/SessionStore.ts"
 import * as Check from "./Check.ts"
 import * as Conformance from "./Conformance.ts"
-import { assistant, newSession, user } from "./SessionSamples.ts"
+import { makeAssistantMessage, makeNewSession, makeUserMessage } from "./SessionSamples.ts"
 
 /** A store whose medium can be made to fail. */
-export interface Tested {
+export interface TestedStore {
   readonly store: Service
   readonly search: SessionSearch["Service"]
   /** From now on no message can be written. */
@@ -68,65 +68,65 @@ export interface Tested {
 }
 
 /** The subject of the rules. */
-export class Subject extends Context.Service<Subject, Tested>()("hermes-effect/testing/StoreFaultSubject") {}
+export class Subject extends Context.Service<Subject, TestedStore>()("hermes-effect/testing/StoreFaultSubject") {}
 
 const a = SessionId.make("a")
 const b = SessionId.make("b")
-const messages = [user("one"), assistant("two"), user("three")]
+const messages = [makeUserMessage("one"), makeAssistantMessage("two"), makeUserMessage("three")]
 
 /** A session with messages in a store that is broken then. */
-const written = ({ breaks, store }: Tested) =>
+const writeThenBreak = ({ breaks, store }: TestedStore) =>
   Effect.gen(function*() {
-    yield* store.create(newSession(a, { title: "Kept" }))
+    yield* store.create(makeNewSession(a, { title: "Kept" }))
     yield* store.append(a, messages)
     yield* breaks
   })
 
 /** Fails unless an operation succeeds or fails with an error of stores that says something. */
-const isTyped = (operation: string, exit: Exit.Exit<unknown, unknown>): void => {
+const checkTyped = (operation: string, exit: Exit.Exit<unknown, unknown>): void => {
   if (Exit.isSuccess(exit)) return
   const error = Option.getOrUndefined(Exit.findErrorOption(exit))
   Check.holds(error instanceof SessionStoreError || error instanceof SessionNotFound, `${operation} should fail with SessionStoreError, and came to ${Cause.pretty(exit.cause)}`)
   Check.holds(error instanceof Error && error.message.trim() !== "", `${operation} should say what failed`)
 }
 
-const failsToAppend = (store: Service) =>
-  Effect.map(Effect.exit(store.append(a, [user("lost"), user("lost too")])), (exit) => {
+const checkAppendFails = (store: Service) =>
+  Effect.map(Effect.exit(store.append(a, [makeUserMessage("lost"), makeUserMessage("lost too")])), (exit) => {
     Check.holds(Exit.isFailure(exit), "append should fail where no message can be written")
-    isTyped("append", exit)
+    checkTyped("append", exit)
   })
 
-const continuation = { id: b, provider: "test", model: "m", systemPrompt: "", messages: [user("note")], endReason: "text_response" }
+const continuation = { id: b, provider: "test", model: "m", systemPrompt: "", messages: [makeUserMessage("note")], endReason: "text_response" }
 
-const runs = ({ breaks, mends, search, store }: Tested) =>
+const runThroughFault = ({ breaks, mends, search, store }: TestedStore) =>
   Effect.gen(function*() {
     const { provider } = yield* Scripted.make([Scripted.complete("First."), Scripted.complete("Second."), Scripted.complete("Third.")])
     const layer = Runtime.layer({
       provider: Layer.succeed(Provider, provider),
       store: Layer.succeed(SessionStore, store).pipe(Layer.merge(Layer.succeed(SessionSearch, search)))
     })
-    const ask = (prompt: string) => Effect.exit(Agent.run({ prompt, sessionId: a }))
+    const runPrompt = (prompt: string) => Effect.exit(Agent.run({ prompt, sessionId: a }))
     return yield* Effect.gen(function*() {
-      const first = yield* ask("Begin.")
+      const first = yield* runPrompt("Begin.")
       yield* breaks
-      const second = yield* ask("Fail.")
+      const second = yield* runPrompt("Fail.")
       yield* mends
-      return { first, second, third: yield* ask("Go on.") }
+      return { first, second, third: yield* runPrompt("Go on.") }
     }).pipe(Effect.provide(layer))
   })
 
 interface Body {
-  (tested: Tested): Effect.Effect<void, unknown>
+  (tested: TestedStore): Effect.Effect<void, unknown>
 }
 
 const all: ReadonlyArray<readonly [about: string, name: string, body: Body]> = [
-  ["while it fails", "messages are refused with SessionStoreError", (tested) => Effect.andThen(written(tested), failsToAppend(tested.store))],
+  ["while it fails", "messages are refused with SessionStoreError", (tested) => Effect.andThen(writeThenBreak(tested), checkAppendFails(tested.store))],
   ["while it fails", "every operation succeeds, or fails with SessionStoreError", (tested) =>
     Effect.gen(function*() {
       const { search, store } = tested
-      yield* written(tested)
+      yield* writeThenBreak(tested)
       const operations: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
-        create: store.create(newSession(b)),
+        create: store.create(makeNewSession(b)),
         begin: store.begin(a, ["c1"]),
         begun: store.begun(a),
         recordUsage: store.recordUsage(a, { provider: "p", model: "m", usage: Usage.zero, cost: { usd: 0, status: "included", source: "none" } }),
@@ -143,40 +143,40 @@ const all: ReadonlyArray<readonly [about: string, name: string, body: Body]> = [
         continueIn: store.continueIn(a, continuation),
         remove: store.remove(b)
       }
-      for (const [name, operation] of Object.entries(operations)) isTyped(name, yield* Effect.exit(operation))
+      for (const [name, operation] of Object.entries(operations)) checkTyped(name, yield* Effect.exit(operation))
     })],
   ["afterwards", "everything is there that was written, and nothing of what was refused", (tested) =>
     Effect.gen(function*() {
       const { mends, store } = tested
-      yield* written(tested)
-      yield* failsToAppend(store)
+      yield* writeThenBreak(tested)
+      yield* checkAppendFails(store)
       yield* mends
-      Check.same(yield* store.messages(a), messages)
-      Check.has(Option.getOrThrow(yield* store.get(a)), { title: "Kept", messageCount: messages.length })
+      Check.equals(yield* store.messages(a), messages)
+      Check.hasFields(Option.getOrThrow(yield* store.get(a)), { title: "Kept", messageCount: messages.length })
     })],
   ["afterwards", "messages can be written again, behind those that are there", (tested) =>
     Effect.gen(function*() {
       const { mends, store } = tested
-      yield* written(tested)
-      yield* failsToAppend(store)
+      yield* writeThenBreak(tested)
+      yield* checkAppendFails(store)
       yield* mends
-      Check.same(yield* store.append(a, [user("four")]), messages.length)
-      Check.same(yield* store.messages(a), [...messages, user("four")])
+      Check.equals(yield* store.append(a, [makeUserMessage("four")]), messages.length)
+      Check.equals(yield* store.messages(a), [...messages, makeUserMessage("four")])
     })],
   ["afterwards", "a continuation that was refused has left the session as it was", (tested) =>
     Effect.gen(function*() {
       const { mends, store } = tested
-      yield* written(tested)
-      isTyped("continueIn", yield* Effect.exit(store.continueIn(a, continuation)))
+      yield* writeThenBreak(tested)
+      checkTyped("continueIn", yield* Effect.exit(store.continueIn(a, continuation)))
       yield* mends
-      Check.same(yield* store.newest(a), a)
-      Check.same(yield* store.get(b), Option.none())
-      Check.has(Option.getOrThrow(yield* store.get(a)), { endReason: undefined })
+      Check.equals(yield* store.newest(a), a)
+      Check.equals(yield* store.get(b), Option.none())
+      Check.hasFields(Option.getOrThrow(yield* store.get(a)), { endReason: undefined })
     })],
   ["interruption", "leaves all messages of a batch, or none", ({ store }) =>
     Effect.gen(function*() {
-      yield* store.create(newSession(a))
-      const batch = Array.from({ length: 50 }, (_, at) => user(String(at)))
+      yield* store.create(makeNewSession(a))
+      const batch = Array.from({ length: 50 }, (_, at) => makeUserMessage(String(at)))
       for (let turns = 0; turns < 5; turns++) {
         const before = (yield* store.messages(a)).length
         const fiber = yield* Effect.forkChild(store.append(a, batch))
@@ -188,15 +188,15 @@ const all: ReadonlyArray<readonly [about: string, name: string, body: Body]> = [
     })],
   ["runs", "fail with SessionStoreError while it fails, and their session goes on afterwards", (tested) =>
     Effect.gen(function*() {
-      const { first, second, third } = yield* runs(tested)
+      const { first, second, third } = yield* runThroughFault(tested)
       Check.holds(Exit.isSuccess(first) && Exit.isSuccess(third), "runs should succeed while messages can be written")
       const error = Option.getOrUndefined(Exit.findErrorOption(second))
       Check.holds(error instanceof SessionStoreError, `a run whose messages cannot be written should fail with SessionStoreError, and came to ${Exit.isSuccess(second) ? second.value.exit : Cause.pretty(second.cause)}`)
       const kept = yield* tested.store.messages(a)
-      Check.same(Conversation.closeOpenCalls(kept), kept)
-      Check.same(kept.at(-1)?.role, "assistant")
+      Check.equals(Conversation.closeOpenCalls(kept), kept)
+      Check.equals(kept.at(-1)?.role, "assistant")
     })]
 ]
 
 /** The rules. */
-export const rules: ReadonlyArray<Conformance.Rule<Subject>> = all.map(([about, name, body]) => Conformance.rule(about, name, Subject.use(body)))
+export const rules: ReadonlyArray<Conformance.Rule<Subject>> = all.map(([about, name, body]) => Conformance.makeRule(about, name, Subject.use(body)))

@@ -9,7 +9,7 @@
  * import { TestRun } from "hermes-effect/testing"
  *
  * const program = Effect.gen(function*() {
- *   const { events, onEvent } = TestRun.eventRecorder()
+ *   const { events, onEvent } = TestRun.makeEventRecorder()
  *   yield* Agent.run({ prompt: "Reply exactly hello", onEvent })
  *   return events("RunFinished").map(({ exit }) => exit)
  * })
@@ -38,7 +38,7 @@ export interface EventRecorder {
 }
 
 /** A recorder without events. */
-export const eventRecorder = (): EventRecorder => {
+export const makeEventRecorder = (): EventRecorder => {
   const seen: Array<RunEvent> = []
   const events = <Tag extends RunEvent["_tag"]>(tag: Tag) =>
     seen.filter((event): event is Extract<RunEvent, { readonly _tag: Tag }> => event._tag === tag)
@@ -51,7 +51,7 @@ export const eventRecorder = (): EventRecorder => {
 }
 
 /** One call of a hook. */
-export interface Told {
+export interface RecordedHook {
   readonly name: HookName
   readonly payload: Readonly<Record<string, unknown>>
 }
@@ -60,14 +60,14 @@ export interface Told {
 export interface HookRecorder {
   /** For `hooks` of a runtime. */
   readonly hooks: ReadonlyArray<Hook>
-  readonly told: () => ReadonlyArray<Told>
+  readonly told: () => ReadonlyArray<RecordedHook>
   /** The payloads of one hook. */
-  readonly payloads: (name: HookName) => ReadonlyArray<Told["payload"]>
+  readonly payloads: (name: HookName) => ReadonlyArray<RecordedHook["payload"]>
 }
 
 /** A recorder of these hooks; of all that there are when absent. Those that may answer say nothing. */
-export const hookRecorder = (only: ReadonlyArray<HookName> = names): HookRecorder => {
-  const seen: Array<Told> = []
+export const makeHookRecorder = (only: ReadonlyArray<HookName> = names): HookRecorder => {
+  const seen: Array<RecordedHook> = []
   const hooks = only.map((name) => fromPlain(name, (event): void => void seen.push({ name, payload: { ...event } }), { label: `recorder of ${name}` }))
   return { hooks, told: () => [...seen], payloads: (name) => seen.filter((one) => one.name === name).map(({ payload }) => payload) }
 }
@@ -84,5 +84,5 @@ export interface Surroundings {
  * Runs an effect at a fixed instant with fixed chance. Ids of turns, calls and attempts are the same each time; the id of a session too,
  * unless this process has given it to another session, so name the session where its id matters.
  */
-export const repeatable = <A, E, R>(effect: Effect.Effect<A, E, R>, { at = 0, seed = "hermes" }: Surroundings = {}): Effect.Effect<A, E, R> =>
+export const runRepeatably = <A, E, R>(effect: Effect.Effect<A, E, R>, { at = 0, seed = "hermes" }: Surroundings = {}): Effect.Effect<A, E, R> =>
   Effect.provide(Effect.andThen(TestClock.setTime(at), Random.withSeed(effect, seed)), TestClock.layer())

@@ -21,8 +21,8 @@
  * const toolkit = Toolkit.make(Double)
  * const toolset = Toolset.make("maths", toolkit, toolkit.toLayer({ double: ({ n }) => Effect.succeed(n * 2) }))
  *
- * const subject = Layer.effect(ToolRules.Subject, ToolRules.of(toolset, [{ tool: "double", params: { n: 2 } }]))
- * const results = await Effect.runPromise(Conformance.report(ToolRules.rules, subject))
+ * const subject = Layer.effect(ToolRules.Subject, ToolRules.bindSubject(toolset, [{ tool: "double", params: { n: 2 } }]))
+ * const results = await Effect.runPromise(Conformance.runRules(ToolRules.rules, subject))
  *
  * console.log(results.filter(({ broken }) => broken !== undefined))
  * // => []
@@ -46,7 +46,7 @@ export interface Example {
 }
 
 /** Tools that are ready to be called, and calls of them. */
-export interface Tested {
+export interface TestedTools {
   readonly tools: ReadonlyArray<BoundTool>
   readonly examples: ReadonlyArray<Example>
   /** Absolute working directory of the calls. */
@@ -54,16 +54,16 @@ export interface Tested {
 }
 
 /** The subject of the rules of toolsets. */
-export class Subject extends Context.Service<Subject, Tested>()("hermes-effect/testing/ToolSubject") {}
+export class Subject extends Context.Service<Subject, TestedTools>()("hermes-effect/testing/ToolSubject") {}
 
 /** A toolset as a subject, bound for as long as the scope lives. */
-export const of = <E, R>(toolset: Toolset<E, R>, examples: ReadonlyArray<Example>, cwd = "/"): Effect.Effect<Tested, E, R | Scope.Scope> =>
+export const bindSubject = <E, R>(toolset: Toolset<E, R>, examples: ReadonlyArray<Example>, cwd = "/"): Effect.Effect<TestedTools, E, R | Scope.Scope> =>
   Effect.map(toolset.bind, (tools) => ({ tools, examples, cwd }))
 
 const session = SessionId.make("tool-rules")
 
 /** Calls a tool as a run does, behind hooks, middleware and approvals. */
-const called = ({ cwd, tools }: Tested, tool: string, params: unknown): Effect.Effect<ToolOutput, ToolFailed> =>
+const callTool = ({ cwd, tools }: TestedTools, tool: string, params: unknown): Effect.Effect<ToolOutput, ToolFailed> =>
   Effect.suspend(() => {
     const bound = tools.find((one) => one.definition.name === tool)
     if (bound === undefined) return Effect.die(new Check.RuleBroken({ message: `an example calls ${tool}, which is not in the toolset`, actual: tool, expected: undefined }))
@@ -72,12 +72,12 @@ const called = ({ cwd, tools }: Tested, tool: string, params: unknown): Effect.E
     })
   })
 
-const all: ReadonlyArray<readonly [about: string, name: string, body: (tested: Tested) => Effect.Effect<void, unknown>]> = [
+const all: ReadonlyArray<readonly [about: string, name: string, body: (tested: TestedTools) => Effect.Effect<void, unknown>]> = [
   ["definitions", "have names that every model API takes, each once", ({ tools }) =>
     Effect.sync(() => {
       const names = tools.map(({ definition }) => definition.name)
       for (const name of names) Check.matches(name, /^[a-zA-Z][\w-]{0,63}$/)
-      Check.same(new Set(names).size, names.length, "a name should be there once")
+      Check.equals(new Set(names).size, names.length, "a name should be there once")
       Check.holds(names.length > 0, "a toolset should have tools")
     })],
   ["definitions", "say what a tool does", ({ tools }) =>
@@ -88,24 +88,24 @@ const all: ReadonlyArray<readonly [about: string, name: string, body: (tested: T
     Effect.sync(() => {
       for (const { definition } of tools) {
         const schema: unknown = JSON.parse(JSON.stringify(definition.parameters))
-        Check.has(typeof schema === "object" && schema !== null ? schema : {}, { type: "object" }, definition.name)
+        Check.hasFields(typeof schema === "object" && schema !== null ? schema : {}, { type: "object" }, definition.name)
       }
     })],
   ["calls", "of the examples succeed with results that are JSON", (tested) =>
     Effect.forEach(tested.examples, ({ params, tool }) =>
-      Effect.map(called(tested, tool, params), ({ isFailure, output }) => {
+      Effect.map(callTool(tested, tool, params), ({ isFailure, output }) => {
         Check.holds(!isFailure, `${tool} should succeed with its example`)
         Check.holds(output === undefined || JSON.stringify(output) !== undefined, `${tool} should give a result that is JSON`)
       }), { discard: true })],
   ["calls", "leave their arguments as they are", (tested) =>
     Effect.forEach(tested.examples, ({ params, tool }) => {
       const before = JSON.stringify(params)
-      return Effect.map(Effect.exit(called(tested, tool, params)), () => Check.same(JSON.stringify(params), before, tool))
+      return Effect.map(Effect.exit(callTool(tested, tool, params)), () => Check.equals(JSON.stringify(params), before, tool))
     }, { discard: true })],
   ["calls", "with arguments that do not fit are failures that a model can read, and never defects", (tested) =>
     Effect.forEach(tested.tools, ({ definition: { name, parameters } }) =>
       Effect.forEach([null, 7, "text", [1]], (params) =>
-        Effect.map(Effect.exit(called(tested, name, params)), (exit) => {
+        Effect.map(Effect.exit(callTool(tested, name, params)), (exit) => {
           if (Exit.isSuccess(exit)) {
             // A tool without arguments has nothing to refuse.
             Check.holds(exit.value.isFailure || !("required" in parameters) || JSON.stringify(parameters["required"]) === "[]", `${name} should refuse ${JSON.stringify(params)}`)
@@ -116,8 +116,8 @@ const all: ReadonlyArray<readonly [about: string, name: string, body: (tested: T
         })), { discard: true })],
   ["calls", "end when they are interrupted", (tested) =>
     Effect.forEach(tested.examples, ({ params, tool }) =>
-      Conformance.endsInterrupted(tool, called(tested, tool, params), "1 millis"), { discard: true })]
+      Conformance.checkInterruptedEnd(tool, callTool(tested, tool, params), "1 millis"), { discard: true })]
 ]
 
 /** The rules. */
-export const rules: ReadonlyArray<Conformance.Rule<Subject>> = all.map(([about, name, body]) => Conformance.rule(about, name, Subject.use(body)))
+export const rules: ReadonlyArray<Conformance.Rule<Subject>> = all.map(([about, name, body]) => Conformance.makeRule(about, name, Subject.use(body)))

@@ -47,7 +47,7 @@
  *   runtime: (parts, { after, before, onFailure }) =>
  *     Runtime.layer({ ...parts, middleware: [audit((line) => line === "begins" ? before : after, onFailure)] })
  * })
- * const results = await Effect.runPromise(Conformance.report(WrapperRules.rules, subject))
+ * const results = await Effect.runPromise(Conformance.runRules(WrapperRules.rules, subject))
  *
  * console.log(results.filter(({ broken }) => broken !== undefined))
  * // => []
@@ -64,10 +64,10 @@ import { MiddlewareFailure } from "../domain/AgentError.ts"
 import * as Runtime from "../Runtime.ts"
 import * as Check from "./Check.ts"
 import * as Conformance from "./Conformance.ts"
-import { type End, moved, type Parts, play, type Played, type Script } from "./PlayedRuns.ts"
+import { type PlayedEnd, advanceClockUntilDone, type Parts, play, type PlayOptions, type Script } from "./PlayedRuns.ts"
 
 /** Places of a wrapper at which it does work of its own. */
-export type Place = "before" | "after" | "part"
+export type WrapperPlace = "before" | "after" | "part"
 
 /** The own work of a wrapper, as a rule wants it. */
 export interface Faults {
@@ -81,13 +81,13 @@ export interface Faults {
 }
 
 /** A wrapper that is tested. */
-export interface Tested {
+export interface TestedWrapper {
   /** The name that it is registered with. */
   readonly name: string
   /** Calls that it wraps. */
   readonly wraps: "model" | "tool"
   /** Places that it comes to where everything goes well. `before` and `after` when absent. */
-  readonly places?: ReadonlyArray<Place> | undefined
+  readonly places?: ReadonlyArray<WrapperPlace> | undefined
   /** Policies that it can be registered with. `open` alone when absent. */
   readonly policies?: ReadonlyArray<"open" | "closed"> | undefined
   /** A runtime of these parts with the wrapper in it. */
@@ -95,7 +95,7 @@ export interface Tested {
 }
 
 /** The subject of the rules of wrappers. */
-export class Subject extends Context.Service<Subject, Tested>()("hermes-effect/testing/WrapperSubject") {}
+export class Subject extends Context.Service<Subject, TestedWrapper>()("hermes-effect/testing/WrapperSubject") {}
 
 /** One way to fail. */
 type Fault = "dies" | "hangs" | "interrupts itself"
@@ -107,9 +107,9 @@ const faults: Readonly<Record<Fault, Effect.Effect<void>>> = {
 }
 
 /** A place that fails, from a visit on. */
-interface Plan extends Played {
+interface Plan extends PlayOptions {
   readonly script: Script
-  readonly place?: Place
+  readonly place?: WrapperPlace
   readonly fault?: Fault
   readonly onFailure?: "open" | "closed"
   /** Visits of the place that go well before it fails. */
@@ -119,145 +119,145 @@ interface Plan extends Played {
 }
 
 /** Plays a script with one place that fails, and tells how often each was visited. */
-const ended = ({ runtime }: Tested, { fault = "dies", interruptsRun = false, onFailure = "open", place, script, spared = 0, ...played }: Plan) =>
+const playWithFault = ({ runtime }: TestedWrapper, { fault = "dies", interruptsRun = false, onFailure = "open", place, script, spared = 0, ...played }: Plan) =>
   Effect.gen(function*() {
     const reached = yield* Deferred.make<void>()
-    const visits: Record<Place, number> = { before: 0, after: 0, part: 0 }
-    const work = (one: Place) =>
+    const visits: Record<WrapperPlace, number> = { before: 0, after: 0, part: 0 }
+    const visitPlace = (one: WrapperPlace) =>
       Effect.suspend(() => {
         visits[one]++
         if (one !== place || visits[one] <= spared) return Effect.void
         return Effect.andThen(Deferred.succeed(reached, undefined), faults[fault])
       })
-    const faulty: Faults = { before: work("before"), after: work("after"), part: work("part"), onFailure }
+    const faulty: Faults = { before: visitPlace("before"), after: visitPlace("after"), part: visitPlace("part"), onFailure }
     const end = yield* play((parts) => runtime(parts, faulty), script, { ...played, ...(interruptsRun ? { interruptedAt: Deferred.await(reached) } : {}) })
     return { end, visits }
   })
 
-const without = (script: Script, played: Played = {}) => play((parts) => Runtime.layer(parts), script, played)
+const playWithoutWrapper = (script: Script, played: PlayOptions = {}) => play((parts) => Runtime.layer(parts), script, played)
 
-const ofWell = ({ wraps }: Tested): Script => wraps === "model" ? "answer" : "tool"
-const ofFailing = ({ wraps }: Tested): ReadonlyArray<Script> => wraps === "model" ? ["failed model", "failed model in its text"] : ["failed tool", "tool with a fault"]
+const selectGoodScript = ({ wraps }: TestedWrapper): Script => wraps === "model" ? "answer" : "tool"
+const selectFailingScripts = ({ wraps }: TestedWrapper): ReadonlyArray<Script> => wraps === "model" ? ["failed model", "failed model in its text"] : ["failed tool", "tool with a fault"]
 
 /** The end of a run, apart from its warnings. */
-const outcome = ({ exit, isDefect, isInterrupted, notes, requests, results, text }: End) => ({ exit, isDefect, isInterrupted, notes, requests, results, text })
+const selectOutcome = ({ exit, isDefect, isInterrupted, notes, requests, results, text }: PlayedEnd) => ({ exit, isDefect, isInterrupted, notes, requests, results, text })
 
-const has = ({ places = ["before", "after"] }: Tested, place: Place): boolean => places.includes(place)
+const hasPlace = ({ places = ["before", "after"] }: TestedWrapper, place: WrapperPlace): boolean => places.includes(place)
 
-const warned = ({ warnings }: End, name: string): void =>
+const checkWarned = ({ warnings }: PlayedEnd, name: string): void =>
   Check.holds(warnings.some((line) => line.includes(`"${name}"`) && line.includes("failed")), `a warning should name ${name}: ${warnings.join("; ")}`)
 
 /** The run fails with the wrapper's failure, or the model is told of it. */
-const isClosed = (end: End, { name, wraps }: Tested): void => {
+const checkClosed = (end: PlayedEnd, { name, wraps }: TestedWrapper): void => {
   if (wraps === "model") {
     Check.holds(end.failure instanceof MiddlewareFailure && end.failure.middleware === name, `the run should fail with MiddlewareFailure of ${name}, and came to ${end.exit}`)
     return
   }
   const [result] = end.results
-  Check.same([end.exit, result?.status], ["text_response", "error"], "the model should be told that the call failed")
+  Check.equals([end.exit, result?.status], ["text_response", "error"], "the model should be told that the call failed")
   Check.includes(result?.output, name, "the result of the call should name the wrapper")
 }
 
 /** The wrapper fails at a place, and the run comes to what it comes to without it. */
-const standsOpen = (place: Place, plan: Omit<Plan, "script" | "place"> = {}) =>
-  Effect.fnUntraced(function*(tested: Tested) {
-    if (!has(tested, place)) return
-    const script = ofWell(tested)
-    const { end, visits } = yield* ended(tested, { ...plan, script, place })
+const checkStaysOpen = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"> = {}) =>
+  Effect.fnUntraced(function*(tested: TestedWrapper) {
+    if (!hasPlace(tested, place)) return
+    const script = selectGoodScript(tested)
+    const { end, visits } = yield* playWithFault(tested, { ...plan, script, place })
     Check.holds(visits[place] > 0, `the wrapper never came to ${place}: leave it out of places, or run faults.${place} there`)
-    Check.same(outcome(end), outcome(yield* without(script)))
-    warned(end, tested.name)
+    Check.equals(selectOutcome(end), selectOutcome(yield* playWithoutWrapper(script)))
+    checkWarned(end, tested.name)
   })
 
 /** The wrapper fails at a place, and the call fails with it. */
-const failsClosed = (place: Place, plan: Omit<Plan, "script" | "place"> = {}) =>
-  Effect.fnUntraced(function*(tested: Tested) {
-    if (!has(tested, place) || tested.policies?.includes("closed") !== true) return
-    const { end, visits } = yield* ended(tested, { ...plan, script: ofWell(tested), place, onFailure: "closed" })
+const checkFailsClosed = (place: WrapperPlace, plan: Omit<Plan, "script" | "place"> = {}) =>
+  Effect.fnUntraced(function*(tested: TestedWrapper) {
+    if (!hasPlace(tested, place) || tested.policies?.includes("closed") !== true) return
+    const { end, visits } = yield* playWithFault(tested, { ...plan, script: selectGoodScript(tested), place, onFailure: "closed" })
     Check.holds(visits[place] > 0, `the wrapper never came to ${place}: leave it out of places, or run faults.${place} there`)
-    isClosed(end, tested)
+    checkClosed(end, tested)
     Check.holds(end.notes <= 1 && end.requests <= 2, "nothing should run twice")
-    if (place === "part") Check.same(end.shown, "", "text of an answer that is refused should be taken back")
+    if (place === "part") Check.equals(end.shown, "", "text of an answer that is refused should be taken back")
   })
 
 interface Body {
-  (tested: Tested): Effect.Effect<void, unknown>
+  (tested: TestedWrapper): Effect.Effect<void, unknown>
 }
 
-const rule = (about: string, name: string, body: Body): Conformance.Rule<Subject> => Conformance.rule(about, name, Subject.use(body))
+const defineRule = (about: string, name: string, body: Body): Conformance.Rule<Subject> => Conformance.makeRule(about, name, Subject.use(body))
 
 /** A rule in which deadlines pass at once. */
-const timed = (about: string, name: string, body: Body): Conformance.Rule<Subject> =>
-  Conformance.timedRule(about, name, Subject.use((tested) => moved(body(tested))))
+const defineTimedRule = (about: string, name: string, body: Body): Conformance.Rule<Subject> =>
+  Conformance.makeTimedRule(about, name, Subject.use((tested) => advanceClockUntilDone(body(tested))))
 
 /** The rules. */
 export const rules: ReadonlyArray<Conformance.Rule<Subject>> = [
-  rule("no fault", "comes to its places, and is not reported to have failed", Effect.fnUntraced(function*(tested) {
-    const { end, visits } = yield* ended(tested, { script: ofWell(tested) })
+  defineRule("no fault", "comes to its places, and is not reported to have failed", Effect.fnUntraced(function*(tested) {
+    const { end, visits } = yield* playWithFault(tested, { script: selectGoodScript(tested) })
     for (const place of tested.places ?? ["before", "after"]) Check.holds(visits[place] > 0, `the wrapper never came to ${place}: leave it out of places, or run faults.${place} there`)
-    Check.same(end.warnings.filter((line) => /middleware "[^"]*" failed/u.test(line)), [])
+    Check.equals(end.warnings.filter((line) => /middleware "[^"]*" failed/u.test(line)), [])
   })),
-  rule("no fault", "the failure of a call stays that failure", Effect.fnUntraced(function*(tested) {
-    for (const script of ofFailing(tested)) Check.same(outcome((yield* ended(tested, { script })).end), outcome(yield* without(script)), script)
+  defineRule("no fault", "the failure of a call stays that failure", Effect.fnUntraced(function*(tested) {
+    for (const script of selectFailingScripts(tested)) Check.equals(selectOutcome((yield* playWithFault(tested, { script })).end), selectOutcome(yield* playWithoutWrapper(script)), script)
   })),
-  timed("no fault", "a failure that may pass is retried", Effect.fnUntraced(function*(tested) {
+  defineTimedRule("no fault", "a failure that may pass is retried", Effect.fnUntraced(function*(tested) {
     if (tested.wraps === "tool") return
     const played = { maxAttempts: 2 }
-    Check.same(outcome((yield* ended(tested, { script: "model that fails once", ...played })).end), outcome(yield* without("model that fails once", played)))
+    Check.equals(selectOutcome((yield* playWithFault(tested, { script: "model that fails once", ...played })).end), selectOutcome(yield* playWithoutWrapper("model that fails once", played)))
   })),
-  rule("before next", "fails open: the call goes on without it, with a warning", standsOpen("before")),
-  rule("before next", "interrupts itself: that is its failure, and not the run's interruption", standsOpen("before", { fault: "interrupts itself" })),
-  timed("before next", "hangs: its deadline ends it, and the call goes on without it", standsOpen("before", { fault: "hangs" })),
-  rule("before next", "fails closed: the call fails with its name, and nothing below runs", Effect.fnUntraced(function*(tested) {
-    yield* failsClosed("before")(tested)
-    if (!has(tested, "before") || tested.policies?.includes("closed") !== true) return
-    const { end } = yield* ended(tested, { script: ofWell(tested), place: "before", onFailure: "closed" })
-    Check.same(tested.wraps === "model" ? end.requests : end.notes, 0, "what lies below should not run")
+  defineRule("before next", "fails open: the call goes on without it, with a warning", checkStaysOpen("before")),
+  defineRule("before next", "interrupts itself: that is its failure, and not the run's interruption", checkStaysOpen("before", { fault: "interrupts itself" })),
+  defineTimedRule("before next", "hangs: its deadline ends it, and the call goes on without it", checkStaysOpen("before", { fault: "hangs" })),
+  defineRule("before next", "fails closed: the call fails with its name, and nothing below runs", Effect.fnUntraced(function*(tested) {
+    yield* checkFailsClosed("before")(tested)
+    if (!hasPlace(tested, "before") || tested.policies?.includes("closed") !== true) return
+    const { end } = yield* playWithFault(tested, { script: selectGoodScript(tested), place: "before", onFailure: "closed" })
+    Check.equals(tested.wraps === "model" ? end.requests : end.notes, 0, "what lies below should not run")
   })),
-  rule("after next succeeded", "fails open: the value from below stands and nothing runs twice, with a warning", standsOpen("after")),
-  rule("after next succeeded", "interrupts itself: that is its failure, and not the run's interruption", standsOpen("after", { fault: "interrupts itself" })),
-  timed("after next succeeded", "hangs: its deadline ends it, and the value from below stands", standsOpen("after", { fault: "hangs" })),
-  rule("after next succeeded", "fails closed: the call fails with its name", failsClosed("after")),
-  rule("after next failed", "fails open: the failure from below stands", Effect.fnUntraced(function*(tested) {
-    if (!has(tested, "after")) return
-    for (const script of ofFailing(tested)) {
-      const { end } = yield* ended(tested, { script, place: "after" })
-      Check.same(outcome(end), outcome(yield* without(script)), script)
+  defineRule("after next succeeded", "fails open: the value from below stands and nothing runs twice, with a warning", checkStaysOpen("after")),
+  defineRule("after next succeeded", "interrupts itself: that is its failure, and not the run's interruption", checkStaysOpen("after", { fault: "interrupts itself" })),
+  defineTimedRule("after next succeeded", "hangs: its deadline ends it, and the value from below stands", checkStaysOpen("after", { fault: "hangs" })),
+  defineRule("after next succeeded", "fails closed: the call fails with its name", checkFailsClosed("after")),
+  defineRule("after next failed", "fails open: the failure from below stands", Effect.fnUntraced(function*(tested) {
+    if (!hasPlace(tested, "after")) return
+    for (const script of selectFailingScripts(tested)) {
+      const { end } = yield* playWithFault(tested, { script, place: "after" })
+      Check.equals(selectOutcome(end), selectOutcome(yield* playWithoutWrapper(script)), script)
     }
   })),
-  timed("after next failed", "fails open: a failure that may pass is retried all the same", Effect.fnUntraced(function*(tested) {
-    if (!has(tested, "after") || tested.wraps === "tool") return
+  defineTimedRule("after next failed", "fails open: a failure that may pass is retried all the same", Effect.fnUntraced(function*(tested) {
+    if (!hasPlace(tested, "after") || tested.wraps === "tool") return
     const played = { maxAttempts: 2 }
-    const { end } = yield* ended(tested, { script: "model that fails once", place: "after", ...played })
-    Check.same(outcome(end), outcome(yield* without("model that fails once", played)))
+    const { end } = yield* playWithFault(tested, { script: "model that fails once", place: "after", ...played })
+    Check.equals(selectOutcome(end), selectOutcome(yield* playWithoutWrapper("model that fails once", played)))
   })),
-  rule("after next failed", "fails closed: the call fails with its name where it came to that", Effect.fnUntraced(function*(tested) {
-    if (!has(tested, "after") || tested.policies?.includes("closed") !== true) return
-    for (const script of ofFailing(tested)) {
-      const { end, visits } = yield* ended(tested, { script, place: "after", onFailure: "closed" })
-      if (visits.after > 0) isClosed(end, tested)
+  defineRule("after next failed", "fails closed: the call fails with its name where it came to that", Effect.fnUntraced(function*(tested) {
+    if (!hasPlace(tested, "after") || tested.policies?.includes("closed") !== true) return
+    for (const script of selectFailingScripts(tested)) {
+      const { end, visits } = yield* playWithFault(tested, { script, place: "after", onFailure: "closed" })
+      if (visits.after > 0) checkClosed(end, tested)
     }
   })),
   ...[0, 1].map((spared) =>
-    rule("in onPart", `fails open ${spared === 0 ? "at once" : "half-way"}: the text that is shown is kept, or its end is said`, Effect.fnUntraced(function*(tested) {
-      if (!has(tested, "part")) return
-      const script = ofWell(tested)
-      const { end, visits } = yield* ended(tested, { script, place: "part", spared })
+    defineRule("in onPart", `fails open ${spared === 0 ? "at once" : "half-way"}: the text that is shown is kept, or its end is said`, Effect.fnUntraced(function*(tested) {
+      if (!hasPlace(tested, "part")) return
+      const script = selectGoodScript(tested)
+      const { end, visits } = yield* playWithFault(tested, { script, place: "part", spared })
       Check.holds(visits.part > spared, "the wrapper never came to part: leave it out of places, or run faults.part there")
-      Check.same(end.shown, end.text, "the text that is shown should be the text that is kept")
-      const { text } = yield* without(script)
+      Check.equals(end.shown, end.text, "the text that is shown should be the text that is kept")
+      const { text } = yield* playWithoutWrapper(script)
       Check.holds(end.exit === "content_filtered" || end.text === text, `${JSON.stringify(end.text)} is not the whole answer, and the run says ${end.exit}`)
-      warned(end, tested.name)
+      checkWarned(end, tested.name)
     }))
   ),
-  rule("in onPart", "fails closed: the call fails with its name, and nothing stays shown", failsClosed("part", { spared: 1 })),
+  defineRule("in onPart", "fails closed: the call fails with its name, and nothing stays shown", checkFailsClosed("part", { spared: 1 })),
   ...(["before", "after"] as const).map((place) =>
-    rule("interruption", `of the run ${place === "before" ? "before" : "after"} next ends it: nothing else is asked`, Effect.fnUntraced(function*(tested) {
-      if (!has(tested, place)) return
-      const { end, visits } = yield* ended(tested, { script: ofWell(tested), place, fault: "hangs", interruptsRun: true })
+    defineRule("interruption", `of the run ${place === "before" ? "before" : "after"} next ends it: nothing else is asked`, Effect.fnUntraced(function*(tested) {
+      if (!hasPlace(tested, place)) return
+      const { end, visits } = yield* playWithFault(tested, { script: selectGoodScript(tested), place, fault: "hangs", interruptsRun: true })
       const seen = { interrupted: end.isInterrupted, isDefect: end.isDefect, below: tested.wraps === "model" ? end.requests : end.notes }
-      Check.same(seen, { interrupted: true, isDefect: false, below: place === "before" ? 0 : 1 })
-      Check.same(visits[place], 1, "the wrapper should be called once")
+      Check.equals(seen, { interrupted: true, isDefect: false, below: place === "before" ? 0 : 1 })
+      Check.equals(visits[place], 1, "the wrapper should be called once")
     }))
   )
 ]

@@ -16,7 +16,7 @@ import * as Tool from "effect/ai/Tool"
  *   .annotate(Tool.Idempotent, true)
  *   .annotateMerge(Context.make(Annotations.PathArguments, ["file"]))
  *
- * console.log(Annotations.facts(Format).pathArguments)
+ * console.log(Annotations.readFacts(Format).pathArguments)
  * // => [ 'file' ]
  * ```
  */
@@ -85,13 +85,13 @@ export interface ToolFacts {
   readonly available: Effect.Effect<boolean, unknown> | undefined
 }
 
-const timeoutOf = (tool: Tool.Any): Duration.Duration | undefined => {
+const readTimeout = (tool: Tool.Any): Duration.Duration | undefined => {
   const stated = Context.getOrUndefined(tool.annotations, Timeout)
   return stated === undefined ? undefined : Duration.fromInputUnsafe(stated)
 }
 
 /** The facts that were stated on a tool. */
-export const facts = (tool: Tool.Any): ToolFacts => ({
+export const readFacts = (tool: Tool.Any): ToolFacts => ({
   readonly: Context.getOrUndefined(tool.annotations, Tool.Readonly),
   destructive: Context.getOrUndefined(tool.annotations, Tool.Destructive),
   idempotent: Context.getOrUndefined(tool.annotations, Tool.Idempotent),
@@ -104,6 +104,6 @@ export const facts = (tool: Tool.Any): ToolFacts => ({
   commandArguments: Context.getOrUndefined(tool.annotations, CommandArguments) ?? [],
   inputArguments: Context.getOrUndefined(tool.annotations, InputArguments) ?? [],
   resultBound: Context.getOrUndefined(tool.annotations, ResultBound),
-  timeout: timeoutOf(tool),
+  timeout: readTimeout(tool),
   available: Context.getOrUndefined(tool.annotations, Available)
 })

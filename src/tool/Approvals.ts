@@ -48,8 +48,8 @@ import type { Settings } from "../config/Settings.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
 import type { Call, Options, Permit, Policy, Service } from "./approval/ApprovalPolicy.ts"
-import { spoken } from "./approval/ApprovalReasons.ts"
-import { ApprovalPrompt, callback, type Pending, terminal } from "./approval/Approver.ts"
+import { collectRunTexts } from "./approval/ApprovalReasons.ts"
+import { ApprovalPrompt, makeCallbackApprover, type PendingQueue, makeTerminalApprover } from "./approval/Approver.ts"
 import type { Question } from "./approval/Question.ts"
 
 export { defaultPolicy } from "./approval/ApprovalPolicy.ts"
@@ -58,7 +58,7 @@ export type { Call, Mode, Options, Permit, Policy, Refusal, Request, Service } f
 /** The approvals of a runtime. */
 export class Approvals extends Context.Service<Approvals, Service>()("hermes-effect/tool/Approvals") {}
 
-/** Loads what judges. A runtime does so once, when its approvals are made; {@link unattended} with the first call to be judged. */
+/** Loads what judges. A runtime does so once, when its approvals are made; {@link makeUnattended} with the first call to be judged. */
 const order = Effect.promise(() => import("./approval/ApprovalOrder.ts"))
 
 /** Approvals by their options alone. */
@@ -68,20 +68,20 @@ export const make = (options: Options): Effect.Effect<Service> => Effect.map(ord
  * The approvals of an agent that was given none: nobody is asked, and what needs an approval does not run. A call that runs no command
  * and that nothing gives a reason to ask about needs no judge, so that an agent without such tools never loads one.
  */
-export const unattended = (hooks: Options["hooks"]): Service => {
+export const makeUnattended = (hooks: Options["hooks"]): Service => {
   let made: Service | undefined
   const judging = Effect.suspend(() => made === undefined ? Effect.map(order, ({ make }) => made ??= make({ hooks })) : Effect.succeed(made))
-  const needsNoJudge = ({ args, concerns = [], contained, runs, tool }: Call): boolean => {
-    const { inputs, lines } = spoken(tool, args, runs)
+  const canSkipJudge = ({ args, concerns = [], contained, runs, tool }: Call): boolean => {
+    const { inputs, lines } = collectRunTexts(tool, args, runs)
     return made === undefined && contained !== true && concerns.length + lines.length + inputs.length === 0
   }
-  const judged = (call: Call) => Effect.flatMap(judging, ({ check }) => check(call))
+  const requestJudgement = (call: Call) => Effect.flatMap(judging, ({ check }) => check(call))
   return {
     check: (call) =>
       Effect.suspend(() => {
-        if (!needsNoJudge(call)) return judged(call)
+        if (!canSkipJudge(call)) return requestJudgement(call)
         const permit: Permit = { _tag: "Permit", call, by: "nothing found", choice: undefined }
-        return Effect.flatMap(PermissionMode.current, (mode) => mode === "plan" ? judged(call) : Effect.succeed(permit))
+        return Effect.flatMap(PermissionMode.current, (mode) => mode === "plan" ? requestJudgement(call) : Effect.succeed(permit))
       }),
     request: (request) => Effect.flatMap(judging, (service) => service.request(request)),
     setYolo: (session, on) => Effect.flatMap(judging, (service) => service.setYolo(session, on)),
@@ -90,41 +90,41 @@ export const unattended = (hooks: Options["hooks"]): Service => {
   }
 }
 
-const layerOf = (options: Omit<Options, "hooks">): Layer.Layer<Approvals, never, Hooks> =>
-  Layer.effect(Approvals, Effect.flatMap(order, ({ service }) => service(options)))
+const layerFromOptions = (options: Omit<Options, "hooks">): Layer.Layer<Approvals, never, Hooks> =>
+  Layer.effect(Approvals, Effect.flatMap(order, ({ makeService }) => makeService(options)))
 
 /** Nobody is asked: what needs an approval does not run. */
-export const layerDeny = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, Hooks> => layerOf({ policy })
+export const layerDeny = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, Hooks> => layerFromOptions({ policy })
 
 /** Nobody is asked: what is on the list runs, besides what needs no approval. */
-export const layerAllowList = (allow: ReadonlyArray<string>): Layer.Layer<Approvals, never, Hooks> => layerOf({ policy: { allow } })
+export const layerAllowList = (allow: ReadonlyArray<string>): Layer.Layer<Approvals, never, Hooks> => layerFromOptions({ policy: { allow } })
 
 /** A function of the application is asked. */
 export const layerCallback = (
   answer: (question: Question) => Effect.Effect<unknown, unknown>,
   policy: Partial<Policy> = {}
-): Layer.Layer<Approvals, never, Hooks> => layerOf({ policy, approver: callback(answer) })
+): Layer.Layer<Approvals, never, Hooks> => layerFromOptions({ policy, approver: makeCallbackApprover(answer) })
 
 /** A person at a terminal is asked. */
 export const layerPrompt = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, ApprovalPrompt | Hooks> =>
-  Layer.unwrap(Effect.map(ApprovalPrompt, (prompt) => layerOf({ policy, approver: terminal(prompt) })))
+  Layer.unwrap(Effect.map(ApprovalPrompt, (prompt) => layerFromOptions({ policy, approver: makeTerminalApprover(prompt) })))
 
 /** A model is asked first; what it leaves open goes to the person at the terminal, if there is one. */
 export const layerSmart = (policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, ApprovalJudge | Hooks> =>
   Layer.unwrap(Effect.gen(function*() {
     const judge = yield* ApprovalJudge
     const prompt = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalPrompt))
-    return layerOf({ policy: { ...policy, mode: "smart" }, judge, approver: prompt === undefined ? undefined : terminal(prompt) })
+    return layerFromOptions({ policy: { ...policy, mode: "smart" }, judge, approver: prompt === undefined ? undefined : makeTerminalApprover(prompt) })
   }))
 
 /**
- * Somebody elsewhere is asked, by a message or on a page, who answers through the queue (`Approver.pending`). Silence is deny
+ * Somebody elsewhere is asked, by a message or on a page, who answers through the queue (`Approver.makePendingQueue`). Silence is deny
  * after the setting `approvals.gateway_timeout`, five minutes where there are no settings, unless queue or policy say
  * otherwise.
  */
-export const layerPending = ({ approver }: Pending, policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, Hooks> =>
-  Layer.effect(Approvals, Effect.flatMap(order, ({ ofQueue }) => ofQueue(approver, policy)))
+export const layerPending = ({ approver }: PendingQueue, policy: Partial<Policy> = {}): Layer.Layer<Approvals, never, Hooks> =>
+  Layer.effect(Approvals, Effect.flatMap(order, ({ fromQueue }) => fromQueue(approver, policy)))
 
 /** As the settings say; a prompt and a judge are used where they are provided. */
 export const layer = (options: { readonly yolo?: boolean | undefined } = {}): Layer.Layer<Approvals, never, Hooks | Settings> =>
-  Layer.effect(Approvals, Effect.flatMap(order, ({ ofSettings }) => ofSettings(options)))
+  Layer.effect(Approvals, Effect.flatMap(order, ({ fromSettings }) => fromSettings(options)))

@@ -9,7 +9,7 @@ import type * as Prepare from "./Prepare.ts"
 import type * as ToolExecution from "./ToolExecution.ts"
 
 /** End of a call, as it is recorded. */
-interface Ended extends Pick<ToolExecution.Settlement, "blockedBy" | "status"> {
+interface EndedCall extends Pick<ToolExecution.Settlement, "blockedBy" | "status"> {
   readonly call: Prompt.ToolCallPart
   readonly durationMillis: number
   readonly ran: boolean
@@ -24,9 +24,9 @@ export interface Recording {
 }
 
 /** Writes that a call started. */
-export const start = (
+export const recordStart = (
   { parallel, parentCallId, recorder }: Recording,
-  { args, call: { id, name }, context: { apiRequestId } }: Prepare.Ready
+  { args, call: { id, name }, context: { apiRequestId } }: Prepare.ReadyCall
 ): void =>
   recorder.write({
     _tag: "CallStarted",
@@ -39,9 +39,9 @@ export const start = (
   })
 
 /** Writes that a call ended. */
-export const end = (
+export const recordEnd = (
   { parentCallId, recorder }: Recording,
-  { blockedBy, call: { id, name }, durationMillis, ran, reason = blockedBy, status }: Ended,
+  { blockedBy, call: { id, name }, durationMillis, ran, reason = blockedBy, status }: EndedCall,
   output: string
 ): void =>
   recorder.write({
@@ -56,7 +56,7 @@ export const end = (
   })
 
 /** The record of the run that a batch belongs to; undefined where none is kept. */
-export const of = ({ ids }: Pick<Prepare.CallEnvironment, "ids">, parallel: boolean): Effect.Effect<Recording | undefined> =>
+export const findRecording = ({ ids }: Pick<Prepare.CallEnvironment, "ids">, parallel: boolean): Effect.Effect<Recording | undefined> =>
   Effect.withFiberSucceed((fiber) => {
     const recorder = fiber.getRef(RunRecorder)
     if (recorder === undefined) return undefined
@@ -66,7 +66,7 @@ export const of = ({ ids }: Pick<Prepare.CallEnvironment, "ids">, parallel: bool
   })
 
 /** Records the end of a call that is interrupted and that no result of the model's closes. */
-export const endingNested = (recording: Recording | undefined, { call: { id, name } }: Prepare.Ready) =>
+export const recordNestedInterrupt = (recording: Recording | undefined, { call: { id, name } }: Prepare.ReadyCall) =>
   <A, R>(work: Effect.Effect<A, never, R>): Effect.Effect<A, never, R> => {
     if (recording?.parentCallId === undefined) return work
     const { parentCallId, recorder } = recording

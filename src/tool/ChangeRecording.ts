@@ -4,7 +4,7 @@
  * **Details**
  *
  * A file tool reports what it wrote ({@link report}). What a command or a script does is found by a snapshot of the working tree before and
- * after it ({@link around}), unless nobody keeps contents. Each change is a `FileChanged` of the call that is served. What a snapshot did
+ * after it ({@link observeCommand}), unless nobody keeps contents. Each change is a `FileChanged` of the call that is served. What a snapshot did
  * not look at is said once for a runtime.
  *
  * **Example** (An agent whose changes can be undone)
@@ -57,7 +57,7 @@ export interface FileWritten {
 }
 
 /** A regular file with its content. */
-export const fileOf = (content: Uint8Array | undefined, mode: number | undefined): TreeSnapshot.FileState | undefined =>
+export const toFileState = (content: Uint8Array | undefined, mode: number | undefined): TreeSnapshot.FileState | undefined =>
   content === undefined ? undefined : { type: "file", mode: (mode ?? 0o644) & 0o777, size: content.length, content }
 
 /** Hashes of files that were reported inside of an observed command, by their path. */
@@ -67,7 +67,7 @@ const gone = "gone"
 const decoder = new TextDecoder("utf-8", { fatal: true })
 
 /** Text of a content; null of bytes that are none. */
-const textOf = (state: TreeSnapshot.FileState | undefined): FileChange.Content => {
+const readStateText = (state: TreeSnapshot.FileState | undefined): FileChange.Content => {
   if (state === undefined || state.type === "directory") return undefined
   if (state.content === undefined || state.content.includes(0)) return null
   try {
@@ -77,13 +77,13 @@ const textOf = (state: TreeSnapshot.FileState | undefined): FileChange.Content =
   }
 }
 
-const hashOf = ({ content }: TreeSnapshot.FileState): string | undefined => content === undefined ? undefined : ChangeContents.hashOf(content)
+const hashState = ({ content }: TreeSnapshot.FileState): string | undefined => content === undefined ? undefined : ChangeContents.computeHash(content)
 
 /** A state as it is kept; its content is kept first. */
-const kept = Effect.fnUntraced(function*(path: string, state: TreeSnapshot.FileState | undefined): Effect.fn.Return<FileChange.FileState | undefined> {
+const storeFileState = Effect.fnUntraced(function*(path: string, state: TreeSnapshot.FileState | undefined): Effect.fn.Return<FileChange.FileState | undefined> {
   if (state === undefined) return undefined
   const { content, mode, size, type } = state
-  const hash = hashOf(state)
+  const hash = hashState(state)
   if (content === undefined || hash === undefined) return { type, mode, size, notKept: `it is too large (${size} bytes)` }
   const contents = yield* ChangeContents.ChangeContents
   const notKept = isPlainSecret(path.toLowerCase())
@@ -93,11 +93,11 @@ const kept = Effect.fnUntraced(function*(path: string, state: TreeSnapshot.FileS
 })
 
 /** A change as it is told. */
-const told = Effect.fnUntraced(function*(name: string, { after, before, path }: FileWritten, by: FileChange.FileChanged["by"]) {
+const describeChange = Effect.fnUntraced(function*(name: string, { after, before, path }: FileWritten, by: FileChange.FileChanged["by"]) {
   const isSecret = isPlainSecret(path.toLowerCase())
   const isDirectory = (before ?? after)?.type === "directory"
-  const diff = isSecret ? `${name} is not shown: it may hold credentials\n` : isDirectory ? `Empty directory ${name} ${after === undefined ? "deleted" : "made"}\n` : FileChange.unifiedDiff(name, textOf(before), textOf(after))
-  const [one, other] = [yield* kept(path, before), yield* kept(path, after)]
+  const diff = isSecret ? `${name} is not shown: it may hold credentials\n` : isDirectory ? `Empty directory ${name} ${after === undefined ? "deleted" : "made"}\n` : FileChange.makeUnifiedDiff(name, readStateText(before), readStateText(after))
+  const [one, other] = [yield* storeFileState(path, before), yield* storeFileState(path, after)]
   return {
     _tag: "FileChanged" as const,
     path,
@@ -105,30 +105,30 @@ const told = Effect.fnUntraced(function*(name: string, { after, before, path }: 
     ...other === undefined ? {} : { after: other },
     // Never what a secret looks like, whatever a result may show: the difference is stored and exported.
     diff: Redaction.redactText(diff),
-    ...FileChange.counts(diff),
+    ...FileChange.countLines(diff),
     by
   }
 })
 
 /** The path of a file from the directory of its call on. */
-const nameOf = (cwd: string, file: string): string =>
+const toRelativeName = (cwd: string, file: string): string =>
   file.startsWith(cwd) && /^[\\/]/.test(file.slice(cwd.length)) ? file.slice(cwd.length + 1) : file
 
 /** A change without the call that made it. */
-type Told = Omit<FileChange.FileChanged, "callId">
+type ReportedChange = Omit<FileChange.FileChanged, "callId">
 
 /** Tells of files that are no longer what they were; answers what it told. */
 export const report = Effect.fnUntraced(function*(
   changes: ReadonlyArray<FileWritten>,
   by: FileChange.FileChanged["by"]
-): Effect.fn.Return<ReadonlyArray<Told>, never, ToolContext> {
+): Effect.fn.Return<ReadonlyArray<ReportedChange>, never, ToolContext> {
   const sink = yield* ChangeSink
   if (sink === undefined) return []
   const { cwd } = yield* ToolContext
   const reported = yield* Reported
-  const found: Array<Told> = []
+  const found: Array<ReportedChange> = []
   for (const change of changes) {
-    const one = yield* told(nameOf(cwd, change.path), change, by)
+    const one = yield* describeChange(toRelativeName(cwd, change.path), change, by)
     if (FileChange.isSame(one.before, one.after)) continue
     reported?.set(change.path, one.after === undefined ? gone : one.after.hash ?? "")
     found.push(one)
@@ -140,30 +140,30 @@ export const report = Effect.fnUntraced(function*(
 /** Sentences about what snapshots do not see, that were said. */
 const said = new WeakMap<TreeSnapshot.Service, Set<string>>()
 
-const several = (count: number, one: string, more: string): string => `${count} ${count === 1 ? one : more}`
+const formatCount = (count: number, one: string, more: string): string => `${count} ${count === 1 ? one : more}`
 
 /** Sentences about files that a command deleted: those that an undo brings back, and those that it does not. */
-const deletions = (changes: ReadonlyArray<Told>, rebuilt: ReadonlyArray<string>): string | undefined => {
+const describeDeletions = (changes: ReadonlyArray<ReportedChange>, rebuilt: ReadonlyArray<string>): string | undefined => {
   const moved = new Set(changes.flatMap(({ after, before }) => before === undefined ? after?.hash ?? [] : []))
   const gone = changes.flatMap(({ after, before }) => after === undefined && before !== undefined && !moved.has(before.hash ?? "") ? [before] : [])
   const back = gone.filter(({ notKept }) => notKept === undefined).length
   const sentences = [
-    ...back === 0 ? [] : [`${several(back, "file", "files")} deleted; undo with /undo (or hermes sessions undo).`],
-    ...back === gone.length ? [] : [`${several(gone.length - back, "deleted file is", "deleted files are")} not kept and cannot be undone.`],
+    ...back === 0 ? [] : [`${formatCount(back, "file", "files")} deleted; undo with /undo (or hermes sessions undo).`],
+    ...back === gone.length ? [] : [`${formatCount(gone.length - back, "deleted file is", "deleted files are")} not kept and cannot be undone.`],
     ...rebuilt.length === 0 ? [] : [`Deleted and not kept, as it can be made again: ${rebuilt.join(", ")}.`]
   ]
   return sentences.length === 0 ? undefined : sentences.join(" ")
 }
 
 /** Tells what a snapshot found, and what it did not look at. */
-const compared = Effect.fnUntraced(function*(snapshots: TreeSnapshot.Service, sink: Sink, snapshot: TreeSnapshot.Snapshot, reported: ReadonlyMap<string, string>) {
+const reportSnapshotChanges = Effect.fnUntraced(function*(snapshots: TreeSnapshot.Service, sink: Sink, snapshot: TreeSnapshot.Snapshot, reported: ReadonlyMap<string, string>) {
   const { changes, more, rebuilt, unseen } = yield* snapshot.since
   // A file tool that was called on the way has told of its own.
   const own = changes.filter(({ after, path }) => {
     const known = reported.get(path)
-    return known === undefined || known !== (after === undefined ? gone : hashOf(after))
+    return known === undefined || known !== (after === undefined ? gone : hashState(after))
   })
-  const deleted = deletions(yield* report(own, "command"), rebuilt)
+  const deleted = describeDeletions(yield* report(own, "command"), rebuilt)
   if (deleted !== undefined) yield* sink.notice(deleted)
   const known = said.get(snapshots) ?? new Set<string>()
   said.set(snapshots, known)
@@ -173,70 +173,70 @@ const compared = Effect.fnUntraced(function*(snapshots: TreeSnapshot.Service, si
 })
 
 /** Parts of what a command would delete that could not be put back, each with its reason; what can be is kept already. */
-const gaps = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<TreeSnapshot.Place>) {
+const findUndoGaps = Effect.fnUntraced(function*(directory: string, places: ReadonlyArray<TreeSnapshot.NamedPlace>) {
   const snapshots = yield* Snapshots
   const contents = yield* ChangeContents.ChangeContents
   if (snapshots === undefined || contents === undefined) return ["this runtime keeps no changes"]
   const named = yield* snapshots.named(directory, places)
   if (named.gaps.length > 0) return named.gaps
-  const states = yield* Effect.forEach(named.files, ([path, state]) => Effect.map(kept(path, state), (told) => told?.notKept === undefined ? [] : [`${nameOf(directory, path)} (${told.notKept})`]))
+  const states = yield* Effect.forEach(named.files, ([path, state]) => Effect.map(storeFileState(path, state), (told) => told?.notKept === undefined ? [] : [`${toRelativeName(directory, path)} (${told.notKept})`]))
   return states.flat()
 })
 
 const maxShown = 5
 
-const unprotected = (finding: Finding, reasons: ReadonlyArray<string>): Finding => {
+const markUnprotected = (finding: Finding, reasons: ReadonlyArray<string>): Finding => {
   const more = reasons.length > maxShown ? ` and ${reasons.length - maxShown} more` : ""
   return { ...finding, key: `${finding.key}, not covered by undo: ${reasons.slice(0, maxShown).join(", ")}${more}` }
 }
 
 /** Places that a command line names for deletion. The reader of commands is loaded with the first of them. */
-const namedIn = (line: string) => Effect.map(Effect.promise(() => import("./DeletedPlaces.ts")), ({ of }) => of(line))
+const loadDeletions = (line: string) => Effect.map(Effect.promise(() => import("./DeletedPlaces.ts")), ({ findDeletions }) => findDeletions(line))
 
 /**
  * Makes of what was found in a command line, which would run in a directory, what an undo would not cover: deletions that it covers are
  * left out, and the keys of others say what it does not. `unobserved` is why nobody would look around the command.
  */
-export const uncovered = Effect.fnUntraced(function*(
+export const selectUncovered = Effect.fnUntraced(function*(
   line: string,
   directory: string,
   found: ReadonlyArray<Finding>,
   unobserved?: string
 ): Effect.fn.Return<ReadonlyArray<Finding>> {
-  const { losses: all, unnamed } = yield* namedIn(line)
+  const { losses: all, unnamed } = yield* loadDeletions(line)
   const losses = all.flatMap(({ finding, places }) => places === undefined ? [] : [{ finding, places }])
   const open = found.flatMap((finding) => {
     const loss = all.find(({ finding: { key } }) => key === finding.key)
     if (loss?.places !== undefined) return []
-    return [loss?.open === undefined ? finding : unprotected(finding, [loss.open])]
+    return [loss?.open === undefined ? finding : markUnprotected(finding, [loss.open])]
   })
-  const others = unobserved === undefined ? open : [...open, ...unnamed.map((finding) => unprotected(finding, [unobserved]))]
+  const others = unobserved === undefined ? open : [...open, ...unnamed.map((finding) => markUnprotected(finding, [unobserved]))]
   if (losses.length === 0) return others
-  const together = unobserved === undefined ? yield* gaps(directory, losses.flatMap(({ places }) => places)) : [unobserved]
+  const together = unobserved === undefined ? yield* findUndoGaps(directory, losses.flatMap(({ places }) => places)) : [unobserved]
   if (together.length === 0) return others
   const each = yield* Effect.forEach(losses, ({ finding, places }) =>
-    Effect.map(unobserved !== undefined || losses.length === 1 ? Effect.succeed(together) : gaps(directory, places), (reasons) => reasons.length === 0 ? [] : [unprotected(finding, reasons)]))
+    Effect.map(unobserved !== undefined || losses.length === 1 ? Effect.succeed(together) : findUndoGaps(directory, places), (reasons) => reasons.length === 0 ? [] : [markUnprotected(finding, reasons)]))
   // Each may fit into the bounds, and all of them not.
-  return [...others, ...each.flat().length > 0 ? each.flat() : losses.map(({ finding }) => unprotected(finding, together))]
+  return [...others, ...each.flat().length > 0 ? each.flat() : losses.map(({ finding }) => markUnprotected(finding, together))]
 })
 
 /**
  * Runs a command and tells of the files in the working tree of a directory that were made, changed or removed meanwhile, and of those at
  * the places that its line names, ignored ones too.
  */
-export const around = (directory: string, line?: string) => <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | ToolContext> =>
+export const observeCommand = (directory: string, line?: string) => <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | ToolContext> =>
   Effect.gen(function*() {
     const sink = yield* ChangeSink
     const snapshots = yield* Snapshots
     if (sink === undefined || snapshots === undefined) return yield* command
     const outer = yield* Reported
     const reported = new Map<string, string>()
-    const { losses, overwritten } = line === undefined ? { losses: [], overwritten: [] } : yield* namedIn(line)
+    const { losses, overwritten } = line === undefined ? { losses: [], overwritten: [] } : yield* loadDeletions(line)
     const snapshot = yield* snapshots.take(directory, [...losses.flatMap(({ places = [] }) => places), ...overwritten])
     return yield* command.pipe(
       Effect.provideService(Reported, reported),
       // However it ended: an interrupted command leaves changes too.
-      Effect.onExit(() => Effect.andThen(compared(snapshots, sink, snapshot, reported), Effect.sync(() => {
+      Effect.onExit(() => Effect.andThen(reportSnapshotChanges(snapshots, sink, snapshot, reported), Effect.sync(() => {
         for (const [path, hash] of reported) outer?.set(path, hash)
       })))
     )

@@ -41,8 +41,8 @@ interface Host {
 
 type Platform = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
-const application = (names: ReadonlyArray<string>): ReadonlyArray<string> => names.map((name) => `Library/Application Support/${name}`)
-const cached = (names: ReadonlyArray<string>): ReadonlyArray<string> => names.map((name) => `Library/Caches/${name}`)
+const toApplicationSupportPaths = (names: ReadonlyArray<string>): ReadonlyArray<string> => names.map((name) => `Library/Application Support/${name}`)
+const toCachePaths = (names: ReadonlyArray<string>): ReadonlyArray<string> => names.map((name) => `Library/Caches/${name}`)
 
 /** Places below the home directory, by the operating system. */
 interface UserPlaces {
@@ -53,15 +53,15 @@ interface UserPlaces {
 }
 
 /** Places below the home directory that commands may write, and that they do not see besides credentials. Pure. */
-export const userPlaces = (system: string): UserPlaces => {
+export const listUserPlaces = (system: string): UserPlaces => {
   const caches = [".cache", ".npm", ".cargo/registry", ".cargo/git", "go/pkg/mod", ".gradle/caches", ".m2/repository"]
   const agents = [".1password", ".bitwarden-ssh-agent.sock", ".colima", ".lima", ".orbstack", ".rd"]
   return system === "darwin"
     ? {
-      caches: [...caches, ...cached(["CocoaPods", "Yarn", "deno", "go-build", "node-gyp", "pip", "pnpm", "pypoetry"])],
+      caches: [...caches, ...toCachePaths(["CocoaPods", "Yarn", "deno", "go-build", "node-gyp", "pip", "pnpm", "pypoetry"])],
       hidden: [
         ...agents, "Library/Keychains", "Library/Cookies", "Library/Safari", "Library/Mail", "Library/Messages", "Library/Containers/com.apple.Safari", "Library/Group Containers",
-        ...application(["1Password", "BraveSoftware", "Chromium", "Firefox", "Google/Chrome", "Microsoft Edge", "Signal", "Thunderbird", "com.apple.TCC"])
+        ...toApplicationSupportPaths(["1Password", "BraveSoftware", "Chromium", "Firefox", "Google/Chrome", "Microsoft Edge", "Signal", "Thunderbird", "com.apple.TCC"])
       ]
     }
     : {
@@ -74,19 +74,19 @@ export const userPlaces = (system: string): UserPlaces => {
 const machineSecrets = ["/etc/shadow", "/etc/gshadow", "/etc/ssl/private"]
 
 /** True when a host is one of some names; `*.example.com` stands for every host below it. */
-const isHostOf = (names: ReadonlyArray<string>, host: string): boolean =>
+const isListedHost = (names: ReadonlyArray<string>, host: string): boolean =>
   names.some((name) => name.startsWith("*.") ? host.endsWith(name.slice(1).toLowerCase()) : host === name.toLowerCase())
 
 /** The hosts of a setting, and others that somebody approves, at addresses that no tool is kept from. */
-const hostsOf = (names: ReadonlyArray<string>, setting: string, fence: Pick<Urls.Service, "admit">): Hosts => ({
+const makeHosts = (names: ReadonlyArray<string>, setting: string, fence: Pick<Urls.Service, "admit">): Hosts => ({
   setting,
-  isListed: (host) => isHostOf(names, host),
+  isListed: (host) => isListedHost(names, host),
   addresses: (host, port) =>
     Effect.mapBoth(fence.admit(`http://${host.includes(":") ? `[${host}]` : host}:${port}/`), { onFailure: ({ message }) => message, onSuccess: ({ addresses }) => addresses })
 })
 
 /** Hosts that commands reach: the setting, or those of the policy. */
-const networkOf = ({ network, policy = "workspace-write" }: Values["terminal"]["sandbox"]): "none" | "hosts" | "all" => network ?? (policy === "workspace-write" ? "hosts" : "none")
+const resolveNetwork = ({ network, policy = "workspace-write" }: Values["terminal"]["sandbox"]): "none" | "hosts" | "all" => network ?? (policy === "workspace-write" ? "hosts" : "none")
 
 /** Policy and network of one sandbox. */
 interface Bounds extends Pick<Sandbox.Options, "policy"> {
@@ -99,7 +99,7 @@ interface Bounds extends Pick<Sandbox.Options, "policy"> {
 const isWithin = (path: string, root: string): boolean => path === root || path.startsWith(`${root}/`)
 
 /** A sandbox with the files of `terminal.sandbox` and of the user's directories. */
-const optionsOf = (
+const buildSandboxOptions = (
   { hosts, network, policy, setting }: Bounds,
   { terminal: { sandbox: { hide, hideEnvFiles, write } } }: Values,
   { environment, home }: Host,
@@ -107,43 +107,43 @@ const optionsOf = (
   owner?: string
 ): Sandbox.Options => {
   const userHome = environment.get("HOME")
-  const { caches, hidden } = userPlaces(operatingSystem)
-  const below = (names: ReadonlyArray<string>) => userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
-  const expanded = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome).replace(/(?<=.)\/+$/, ""))
+  const { caches, hidden } = listUserPlaces(operatingSystem)
+  const toHomePaths = (names: ReadonlyArray<string>) => userHome === undefined ? [] : names.map((name) => `${userHome}/${name}`)
+  const expandPaths = (paths: ReadonlyArray<string>) => paths.map((path) => Places.expandHome(path, userHome).replace(/(?<=.)\/+$/, ""))
   return {
     policy,
-    network: network === "hosts" ? hostsOf(hosts, setting, fence) : network,
+    network: network === "hosts" ? makeHosts(hosts, setting, fence) : network,
     home: userHome,
-    writable: expanded(write),
+    writable: expandPaths(write),
     // One that the settings let be written is the shared one.
     caches: userHome === undefined ? undefined : {
       directory: `${home.root}/cache/sandbox`,
       home: userHome,
-      places: caches.filter((name) => !expanded(write).some((named) => isWithin(`${userHome}/${name}`, named))),
+      places: caches.filter((name) => !expandPaths(write).some((named) => isWithin(`${userHome}/${name}`, named))),
       owner
     },
-    hidden: [...below([...credentialDirectories, ...credentialFiles, ...hidden]), ...machineSecrets, home.root, ...expanded(hide)],
+    hidden: [...toHomePaths([...credentialDirectories, ...credentialFiles, ...hidden]), ...machineSecrets, home.root, ...expandPaths(hide)],
     shown: [home.skills],
     hidesEnvFiles: hideEnvFiles
   }
 }
 
 /** Bounds of the sandbox of commands; undefined for settings without one. */
-export const sandbox = (settings: Values, host: Host, fence: Pick<Urls.Service, "admit">): Sandbox.Options | undefined => {
+export const selectSandboxOptions = (settings: Values, host: Host, fence: Pick<Urls.Service, "admit">): Sandbox.Options | undefined => {
   const { backend, sandbox: { hosts, policy = "workspace-write" } } = settings.terminal
   if (backend !== "auto" && backend !== "sandbox" || policy === "full") return undefined
-  return optionsOf({ policy, network: networkOf(settings.terminal.sandbox), hosts, setting: "terminal.sandbox.hosts" }, settings, host, fence)
+  return buildSandboxOptions({ policy, network: resolveNetwork(settings.terminal.sandbox), hosts, setting: "terminal.sandbox.hosts" }, settings, host, fence)
 }
 
 /** Starts the user's programs behind the walls that their settings name. */
-export const programs = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<UserPrograms.Service, never, FileSystem.FileSystem | Path.Path> {
+export const makeUserPrograms = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<UserPrograms.Service, never, FileSystem.FileSystem | Path.Path> {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const { hosts, network = "none" } = settings.terminal.sandbox
   const fs = yield* FileSystem.FileSystem
   const trust = yield* FolderTrust.make.pipe(Effect.provideService(Home, host.home))
   const startDirectory = yield* StartDirectory
   const mayStart = Effect.suspend(() => trust.mayStartIn(startDirectory()))
-  const remedy = Effect.map(Effect.suspend(() => trust.projectOf(startDirectory())), FolderTrust.remedy)
+  const remedy = Effect.map(Effect.suspend(() => trust.projectOf(startDirectory())), FolderTrust.renderRemedy)
   const elsewhere = Effect.mapError(fs.makeTempDirectoryScoped({ prefix: "hermes-start-" }), ({ message }) => new ConfigError({ path: "TMPDIR", message }))
   return {
     startDirectory: Effect.flatMap(mayStart, (may) => may ? Effect.sync(startDirectory) : elsewhere),
@@ -156,7 +156,7 @@ export const programs = Effect.fnUntraced(function*(settings: Values, host: Host
       if (own === "full") return yield* ChildProcessSpawner
       const bounds = typeof own === "string" ? { policy: own, network, hosts } : { network, hosts, ...own }
       const [Sandbox, , Urls] = yield* parts
-      const options = optionsOf({ ...bounds, setting: `${setting}.hosts` }, settings, host, yield* Urls.fence, setting)
+      const options = buildSandboxOptions({ ...bounds, setting: `${setting}.hosts` }, settings, host, yield* Urls.fence, setting)
       const { spawner } = yield* Sandbox.make(options, (reason, { requirement }) =>
         new ConfigError({ path: setting, message: `${setting}: the sandbox cannot start: ${reason}. ${requirement.charAt(0).toUpperCase()}${requirement.slice(1)}, or set it to full to run this program without a sandbox.` }))
       return spawner
@@ -186,7 +186,7 @@ const required = "terminal.sandbox.required"
 const isOptional = ({ terminal }: Values): boolean => terminal.backend === "auto" && !terminal.sandbox.required
 
 /** The error of settings that require a sandbox and turn it off. */
-const contradiction = ({ terminal }: Values): ConfigError | undefined =>
+const findContradiction = ({ terminal }: Values): ConfigError | undefined =>
   terminal.sandbox.required && (terminal.backend === "local" || terminal.sandbox.policy === "full")
     ? new ConfigError({
       path: required,
@@ -198,7 +198,7 @@ const contradiction = ({ terminal }: Values): ConfigError | undefined =>
  * The settings as they hold in the directory of the commands: one that has files of its own and is not trusted is only read, unless the settings
  * name a policy. `distrusted` has those files and the remedy.
  */
-const inFolder = Effect.fnUntraced(function*(settings: Values, host: Host) {
+const applyFolderTrust = Effect.fnUntraced(function*(settings: Values, host: Host) {
   const { home } = host
   const { terminal } = settings
   const folder = host.folder ?? (yield* StartDirectory)()
@@ -209,12 +209,12 @@ const inFolder = Effect.fnUntraced(function*(settings: Values, host: Host) {
   const project = yield* trust.projectOf(folder)
   return {
     settings: { ...settings, terminal: { ...terminal, sandbox: { ...terminal.sandbox, policy: "read-only" as const } } },
-    distrusted: `${withheld.join(", ")} ${withheld.length === 1 ? "is" : "are"} not trusted. Look at it, then run \`${FolderTrust.remedy(project)}\`, or set ${FolderTrust.variable} for one run`
+    distrusted: `${withheld.join(", ")} ${withheld.length === 1 ? "is" : "are"} not trusted. Look at it, then run \`${FolderTrust.renderRemedy(project)}\`, or set ${FolderTrust.variable} for one run`
   }
 })
 
 /** The place with the limits of the settings, and those of a sandbox; the code that only they need is loaded where there are some. */
-const within = Effect.fnUntraced(function*({ terminal: { limits: { cpuSeconds, memoryMb, outputMb, processes, temporaryMb } } }: Values, choice: Choice): Effect.fn.Return<Choice> {
+const applyLimits = Effect.fnUntraced(function*({ terminal: { limits: { cpuSeconds, memoryMb, outputMb, processes, temporaryMb } } }: Values, choice: Choice): Effect.fn.Return<Choice> {
   const limits = { cpuSeconds, memoryMb, outputMb, processes, temporaryMb }
   const isBounded = choice.isSandbox === true && operatingSystem === "linux"
   if (!isBounded && Object.values(limits).every((limit) => limit === undefined)) return choice
@@ -231,28 +231,28 @@ const within = Effect.fnUntraced(function*({ terminal: { limits: { cpuSeconds, m
 })
 
 /** The place that the settings choose; the code that only a sandbox needs is loaded where there may be one. */
-const placeOf = Effect.fnUntraced(function*(given: Values, host: Host): Effect.fn.Return<Choice, ConfigError, Platform> {
-  const { distrusted, settings } = yield* inFolder(given, host)
-  const contradicted = contradiction(settings)
+const selectPlace = Effect.fnUntraced(function*(given: Values, host: Host): Effect.fn.Return<Choice, ConfigError, Platform> {
+  const { distrusted, settings } = yield* applyFolderTrust(given, host)
+  const contradicted = findContradiction(settings)
   if (contradicted !== undefined) return yield* contradicted
   const { backend, sandbox: { policy } } = settings.terminal
-  const remote = yield* elsewhere(settings, host)
+  const remote = yield* selectRemotePlace(settings, host)
   if (remote !== undefined) return remote
   if (backend !== "auto" && backend !== "sandbox" || policy === "full") return thisMachine
   const [Sandbox, SandboxProbe, Urls] = yield* parts
-  const options = sandbox(settings, host, yield* Urls.fence)
+  const options = selectSandboxOptions(settings, host, yield* Urls.fence)
   if (options === undefined) return thisMachine
   const wall = yield* Sandbox.Wall
-  const found = yield* SandboxProbe.find(`${host.home.root}/sandbox.json`, Sandbox.obstacle(options))
+  const found = yield* SandboxProbe.find(`${host.home.root}/sandbox.json`, Sandbox.findObstacle(options))
   if (found._tag === "Works" && distrusted !== undefined) yield* Effect.logWarning(`commands and file tools only read here: ${distrusted}`)
-  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: yield* Sandbox.description(options), isSandbox: true }
-  if (!isOptional(settings)) return yield* Sandbox.refusal(found.reason, wall, backend === "sandbox" ? undefined : required)
-  if (found.isNews) yield* Effect.logWarning(`commands run without a sandbox: ${found.reason}. Remedy: ${Sandbox.remedyOf(wall)} and end this notice`)
+  if (found._tag === "Works") return { layer: Sandbox.layerTried(options), description: yield* Sandbox.describeSandbox(options), isSandbox: true }
+  if (!isOptional(settings)) return yield* Sandbox.makeRefusal(found.reason, wall, backend === "sandbox" ? undefined : required)
+  if (found.isNews) yield* Effect.logWarning(`commands run without a sandbox: ${found.reason}. Remedy: ${Sandbox.describeRemedy(wall)} and end this notice`)
   return thisMachine
 })
 
 /** Containers, as the settings describe them. */
-const container = ({ terminal }: Values, { environment, home, imageOf }: Host): Effect.Effect<Container.Options, ConfigError> => {
+const buildContainerOptions = ({ terminal }: Values, { environment, home, imageOf }: Host): Effect.Effect<Container.Options, ConfigError> => {
   const { hideEnvFiles, network = "none", policy } = terminal.sandbox
   if (network === "hosts") {
     return Effect.fail(new ConfigError({
@@ -283,11 +283,11 @@ const container = ({ terminal }: Values, { environment, home, imageOf }: Host): 
 }
 
 /** The other machine, as the settings describe it. */
-const sshHost = ({ terminal }: Values, { environment }: Host): Effect.Effect<SshHost.Options, ConfigError> => {
+const buildSshOptions = ({ terminal }: Values, { environment }: Host): Effect.Effect<SshHost.Options, ConfigError> => {
   const { cwd, sshHost, sshKey, sshPort, sshUser } = terminal
-  const bad = (path: string, message: string) => Effect.fail(new ConfigError({ path, message: `${path}: ${message}` }))
-  if (sshHost === undefined) return bad("terminal.ssh_host", "terminal.backend is ssh: set the host that commands run on")
-  if (cwd !== undefined && !/^[~/]/.test(cwd)) return bad("terminal.cwd", `"${cwd}" is not an absolute directory of ${sshHost}`)
+  const failSetting = (path: string, message: string) => Effect.fail(new ConfigError({ path, message: `${path}: ${message}` }))
+  if (sshHost === undefined) return failSetting("terminal.ssh_host", "terminal.backend is ssh: set the host that commands run on")
+  if (cwd !== undefined && !/^[~/]/.test(cwd)) return failSetting("terminal.cwd", `"${cwd}" is not an absolute directory of ${sshHost}`)
   return Effect.succeed({
     host: sshHost,
     user: sshUser,
@@ -300,17 +300,17 @@ const sshHost = ({ terminal }: Values, { environment }: Host): Effect.Effect<Ssh
 }
 
 /** The place on another machine that the settings choose; undefined for this one. */
-const elsewhere = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<Choice | undefined, ConfigError> {
+const selectRemotePlace = Effect.fnUntraced(function*(settings: Values, host: Host): Effect.fn.Return<Choice | undefined, ConfigError> {
   switch (settings.terminal.backend) {
     case "docker": {
-      const options = yield* container(settings, host)
-      const { described, layer } = yield* Effect.promise(() => import("../environment/Container.ts"))
-      return { layer: layer(options), description: described(options) }
+      const options = yield* buildContainerOptions(settings, host)
+      const { describeContainer, layer } = yield* Effect.promise(() => import("../environment/Container.ts"))
+      return { layer: layer(options), description: describeContainer(options) }
     }
     case "ssh": {
-      const options = yield* sshHost(settings, host)
-      const { described, layer } = yield* Effect.promise(() => import("../environment/SshHost.ts"))
-      return { layer: layer(options), description: described(options), directory: `${options.directory ?? "~"} on ${options.host}` }
+      const options = yield* buildSshOptions(settings, host)
+      const { describeHost, layer } = yield* Effect.promise(() => import("../environment/SshHost.ts"))
+      return { layer: layer(options), description: describeHost(options), directory: `${options.directory ?? "~"} on ${options.host}` }
     }
     default:
       return undefined
@@ -319,7 +319,7 @@ const elsewhere = Effect.fnUntraced(function*(settings: Values, host: Host): Eff
 
 /** The place that the settings choose, with their limits. */
 export const choose = (settings: Values, host: Host): Effect.Effect<Choice, ConfigError, Platform> =>
-  Effect.flatMap(placeOf(settings, host), (choice) => within(settings, choice))
+  Effect.flatMap(selectPlace(settings, host), (choice) => applyLimits(settings, choice))
 
 /** Finding of `hermes doctor`. */
 export interface Status {
@@ -330,14 +330,14 @@ export interface Status {
 const networks = { none: "no network", hosts: "network: the hosts of terminal.sandbox.hosts, others are asked about", all: "network: all of it" } as const
 
 /** Tries the place that the settings choose, and changes nothing. */
-export const status = Effect.fnUntraced(function*(given: Values, host: Host): Effect.fn.Return<Status, never, Platform> {
-  const { distrusted, settings } = yield* inFolder(given, host)
-  const contradicted = contradiction(settings)
+export const checkStatus = Effect.fnUntraced(function*(given: Values, host: Host): Effect.fn.Return<Status, never, Platform> {
+  const { distrusted, settings } = yield* applyFolderTrust(given, host)
+  const contradicted = findContradiction(settings)
   if (contradicted !== undefined) return { level: "problem", text: contradicted.message }
   const { backend, sandbox: { policy } } = settings.terminal
   if (policy === "full") return { level: "ok", text: "off: terminal.sandbox.policy is full" }
   if (backend === "docker" || backend === "ssh") {
-    return yield* elsewhere(settings, host).pipe(
+    return yield* selectRemotePlace(settings, host).pipe(
       Effect.flatMap((choice) => choice?.layer === undefined ? Effect.void : Effect.scoped(Layer.build(choice.layer))),
       Effect.match({
         onFailure: ({ message }): Status => ({ level: "problem", text: message }),
@@ -350,16 +350,16 @@ export const status = Effect.fnUntraced(function*(given: Values, host: Host): Ef
   }
   if (backend !== "auto" && backend !== "sandbox") return { level: "ok", text: `off: terminal.backend is ${backend}` }
   const [Sandbox, , Urls] = yield* parts
-  const options = sandbox(settings, host, yield* Urls.fence)
+  const options = selectSandboxOptions(settings, host, yield* Urls.fence)
   const wall = yield* Sandbox.Wall
-  const tried = yield* Effect.result(options === undefined ? Effect.undefined : Sandbox.obstacle(options))
+  const tried = yield* Effect.result(options === undefined ? Effect.undefined : Sandbox.findObstacle(options))
   if (tried._tag === "Failure") return { level: "problem", text: tried.failure.message }
   const reason = tried.success
   if (reason === undefined) {
     const notes = [wall.untried, distrusted].filter((note) => note !== undefined)
-    return { level: wall.untried === undefined ? "ok" : "warning", text: `${[`${wall.name}, ${options?.policy ?? ""}, ${networks[networkOf(settings.terminal.sandbox)]}`, ...notes].join(": ")}` }
+    return { level: wall.untried === undefined ? "ok" : "warning", text: `${[`${wall.name}, ${options?.policy ?? ""}, ${networks[resolveNetwork(settings.terminal.sandbox)]}`, ...notes].join(": ")}` }
   }
   return isOptional(settings)
-    ? { level: "warning", text: `commands run without one: ${reason}. Remedy: ${Sandbox.remedyOf(wall)}` }
-    : { level: "problem", text: Sandbox.refusal(reason, wall, backend === "sandbox" ? undefined : required).message }
+    ? { level: "warning", text: `commands run without one: ${reason}. Remedy: ${Sandbox.describeRemedy(wall)}` }
+    : { level: "problem", text: Sandbox.makeRefusal(reason, wall, backend === "sandbox" ? undefined : required).message }
 })

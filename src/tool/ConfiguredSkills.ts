@@ -27,7 +27,7 @@ export const make = Effect.fnUntraced(function*(
     const isTrusted = yield* Effect.forEach(folders, trust.isTrusted)
     return folders.flatMap((folder, at) => FolderTrust.ownParts.skills.map((name) => {
       const directory = paths.join(folder, name)
-      return isTrusted[at] === true ? { directory } : { directory, refusal: FolderTrust.untrusted(directory, project).message }
+      return isTrusted[at] === true ? { directory } : { directory, refusal: FolderTrust.makeUntrustedError(directory, project).message }
     }))
   })
   return yield* SkillStore.make({
@@ -40,7 +40,7 @@ export const make = Effect.fnUntraced(function*(
     os: operatingSystem,
     disabled,
     templateVars,
-    toolsetsOf: Toolsets.ofTools,
+    toolsetsOf: Toolsets.findByTools,
     variable: environment.get
   })
 })

@@ -9,16 +9,16 @@
  *
  * Pure.
  */
-import type { Listing, Place } from "../environment/NamedFiles.ts"
-import { ask, asksForHelp, type Command, type Field, type Finding, known, named, operands, written } from "./danger/Command.ts"
+import type { Listing, NamedPlace } from "../environment/NamedFiles.ts"
+import { makeFinding, isHelpRequest, type Command, type Field, type Finding, toKnownField, parseNames, selectOperands, listRedirectTargets } from "./danger/Command.ts"
 import { interpreters } from "./danger/EmbeddedCommands.ts"
-import { deletesFound, losses, subcommand } from "./danger/rules/LossRules.ts"
+import { isSearchDeletion, losses, readGitSubcommand } from "./danger/rules/LossRules.ts"
 import * as ScriptInterpreter from "./danger/ScriptInterpreter.ts"
 
 /** A loss, and the places of all that it takes away; undefined where they are not known before it runs. */
 export interface Loss {
   readonly finding: Finding
-  readonly places: ReadonlyArray<Place> | undefined
+  readonly places: ReadonlyArray<NamedPlace> | undefined
   /** Reason why they are not known, where the key does not say it. */
   readonly open: string | undefined
 }
@@ -27,32 +27,32 @@ export interface Loss {
 export interface Deletions {
   /** Those that the judge finds, each key once, and deletions that it does not ask about. */
   readonly losses: ReadonlyArray<Loss>
-  readonly overwritten: ReadonlyArray<Place>
+  readonly overwritten: ReadonlyArray<NamedPlace>
   /** Deletions that are not asked about, as a snapshot of the tree around the command finds them, and whose files no word names. */
   readonly unnamed: ReadonlyArray<Finding>
 }
 
 /** Wrappers behind which a path is another one. */
-const elsewhere = named("chroot docker podman nerdctl kubectl docker-compose ssh mosh unshare nsenter su runuser")
+const elsewhere = parseNames("chroot docker podman nerdctl kubectl docker-compose ssh mosh unshare nsenter su runuser")
 const searches = /^(?:find|gfind|bfs)$/
 const removes = /^(?:rm|grm|unlink|rmdir|rimraf)$/
 /** Programs that put another content into the files that they are given. */
 const overwriting = /^(?:mv|cp|install|truncate|tee|sed|gsed|dd|ln)$/
 
 /** Places that words name; undefined where they are known only when the command runs. */
-const placesOf = ({ cwd, wrappers }: Command, fields: ReadonlyArray<Field>, name?: string): ReadonlyArray<Place> | undefined => {
+const toPlaces = ({ cwd, wrappers }: Command, fields: ReadonlyArray<Field>, name?: string): ReadonlyArray<NamedPlace> | undefined => {
   const isKnown = fields.length > 0 && !wrappers.some((wrapper) => elsewhere.has(wrapper)) &&
     fields.every(({ commands, text, unknown, varies }) => !unknown && !varies && commands.length === 0 && !text.includes("{}"))
   return isKnown ? fields.map(({ glob, text }) => ({ path: text, directory: cwd, isPattern: glob, name })) : undefined
 }
 
-const operandFields = ({ args, fields }: Command): ReadonlyArray<Field> => {
-  const given = operands(args)
+const selectOperandFields = ({ args, fields }: Command): ReadonlyArray<Field> => {
+  const given = selectOperands(args)
   return fields.filter(({ text }) => text !== "--" && given.includes(text))
 }
 
 /** Places that a search looks at, by the one pattern of names that it has. */
-const searched = (command: Command): ReadonlyArray<Place> | undefined => {
+const readSearchPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefined => {
   const { args, fields } = command
   if (args.some((arg) => /^-(?:L|follow|files0-from)$|shred|srm/.test(arg))) return undefined
   const start = Math.max(args.findIndex((arg) => !/^-[HP]$/.test(arg)), 0)
@@ -60,12 +60,12 @@ const searched = (command: Command): ReadonlyArray<Place> | undefined => {
   const starts = fields.slice(start, test === -1 ? args.length : test)
   const isPlain = args.filter((arg) => arg === "-name").length === 1 && !args.some((arg) => /^(?:-o|-or|!|-not|,|\(|-prune)$/.test(arg))
   const name = isPlain ? fields[args.indexOf("-name") + 1] : undefined
-  return placesOf(command, starts.length === 0 ? [known(".")] : starts, name?.unknown === false && !name.varies ? name.text : undefined)
+  return toPlaces(command, starts.length === 0 ? [toKnownField(".")] : starts, name?.unknown === false && !name.varies ? name.text : undefined)
 }
 
 /** Places that a pipeline of a search and of filters names. */
-const piped = ([first, ...rest]: ReadonlyArray<Command>): ReadonlyArray<Place> | undefined =>
-  first !== undefined && searches.test(first.program) && rest.every(({ program }) => /^(?:[ef]?grep|sort|uniq|head|tail)$/.test(program)) ? searched(first) : undefined
+const readPipelinePlaces = ([first, ...rest]: ReadonlyArray<Command>): ReadonlyArray<NamedPlace> | undefined =>
+  first !== undefined && searches.test(first.program) && rest.every(({ program }) => /^(?:[ef]?grep|sort|uniq|head|tail)$/.test(program)) ? readSearchPlaces(first) : undefined
 
 /** Subcommands of git after which it lists what is gone. A branch that moves, and files of nested repositories, it does not. */
 const listings: ReadonlyArray<readonly [words: RegExp, listing: Listing]> = [
@@ -75,9 +75,9 @@ const listings: ReadonlyArray<readonly [words: RegExp, listing: Listing]> = [
   [/^clean(?!.* -\S*f\S*f|.* -\S*f.* -\S*f)(?: -[dfqxX]+| --force)+(?: [^-]\S*)*$/, "ignored"]
 ]
 
-const ofGit = (command: Command): ReadonlyArray<Place> | undefined => {
+const readGitPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefined => {
   const { args, wrappers } = command
-  const words = subcommand(args)
+  const words = readGitSubcommand(args)
   const listing = listings.find(([pattern]) => pattern.test(words))?.[1]
   // Of the repository of another directory nobody knows the files.
   const isHere = args[0]?.startsWith("-") !== true && !wrappers.some((wrapper) => elsewhere.has(wrapper))
@@ -85,42 +85,42 @@ const ofGit = (command: Command): ReadonlyArray<Place> | undefined => {
 }
 
 /** Places of what a command takes away. */
-const takenBy = (command: Command): ReadonlyArray<Place> | undefined => {
+const readDeletedPlaces = (command: Command): ReadonlyArray<NamedPlace> | undefined => {
   const { args, input, program, wrappers } = command
-  const given = operandFields(command)
-  if (program === "git") return ofGit(command)
-  if (deletesFound(command)) return searched(command)
-  if (program === "mv") return placesOf(command, given.slice(0, -1))
-  if (program === "cp" || program === "ln") return placesOf(command, given.slice(1))
-  if (program === "rsync") return given.length === 2 && !args.some((arg) => arg.includes(":")) ? placesOf(command, given) : undefined
+  const given = selectOperandFields(command)
+  if (program === "git") return readGitPlaces(command)
+  if (isSearchDeletion(command)) return readSearchPlaces(command)
+  if (program === "mv") return toPlaces(command, given.slice(0, -1))
+  if (program === "cp" || program === "ln") return toPlaces(command, given.slice(1))
+  if (program === "rsync") return given.length === 2 && !args.some((arg) => arg.includes(":")) ? toPlaces(command, given) : undefined
   if (!removes.test(program)) return undefined
   // It is one with its search.
   if (/(?:^|\/)rm$/.test(command.called.text) && searches.test(wrappers.at(-1) ?? "")) return []
-  if (wrappers.includes("xargs")) return wrappers.length === 1 ? piped(input) : undefined
-  return wrappers.some((wrapper) => /^(?:parallel|fd|fdfind)$/.test(wrapper) || searches.test(wrapper)) ? undefined : placesOf(command, given)
+  if (wrappers.includes("xargs")) return wrappers.length === 1 ? readPipelinePlaces(input) : undefined
+  return wrappers.some((wrapper) => /^(?:parallel|fd|fdfind)$/.test(wrapper) || searches.test(wrapper)) ? undefined : toPlaces(command, given)
 }
 
 /** True where the words of a line need not be all: `xargs -I% sh -c '…'`, code of another language that is read in part. */
 const isPartial = ({ args, program }: Command): boolean =>
   program === "parallel" || program === "xargs" && args.some((arg) => /^-(?:[iI]|-replace)/.test(arg)) || interpreters.test(program) && args.some((arg) => arg.includes("("))
 
-const whyOpen = ({ args, program }: Command): string | undefined => {
-  if (program === "git") return subcommand(args).startsWith("reset") ? "the branch moves" : undefined
+const explainOpenLoss = ({ args, program }: Command): string | undefined => {
+  if (program === "git") return readGitSubcommand(args).startsWith("reset") ? "the branch moves" : undefined
   return removes.test(program) || searches.test(program) || program === "rsync" ? "its files are known only when it runs" : undefined
 }
 
-const small = ask("file destruction", "delete of files")
+const small = makeFinding("file destruction", "delete of files")
 
 /** Reads the deletions of a command line. */
-export const of = (line: string): Deletions => {
+export const findDeletions = (line: string): Deletions => {
   const { commands } = ScriptInterpreter.read(line)
   const isOpen = commands.some(isPartial)
   const found = new Map<string, Loss>()
   const unnamed: Array<Finding> = []
   for (const command of commands) {
     const findings = losses.flatMap((rule) => rule(command) ?? [])
-    const isSmall = findings.length === 0 && removes.test(command.program) && !asksForHelp(command.args)
-    const places = isOpen || findings.length === 0 && !isSmall ? undefined : takenBy(command)
+    const isSmall = findings.length === 0 && removes.test(command.program) && !isHelpRequest(command.args)
+    const places = isOpen || findings.length === 0 && !isSmall ? undefined : readDeletedPlaces(command)
     if (isSmall && places === undefined && unnamed.length === 0) unnamed.push(small)
     // One that is not asked about stays so where its files are not known.
     for (const finding of isSmall ? places === undefined ? [] : [small] : findings) {
@@ -129,13 +129,13 @@ export const of = (line: string): Deletions => {
       found.set(finding.key, {
         finding,
         places: isKnown ? [...before.places, ...places] : undefined,
-        open: isKnown ? undefined : before.open ?? whyOpen(command)
+        open: isKnown ? undefined : before.open ?? explainOpenLoss(command)
       })
     }
   }
-  const overwritten = (command: Command): ReadonlyArray<Place> => [
-    ...overwriting.test(command.program) ? placesOf(command, operandFields(command)) ?? [] : [],
-    ...written(command).map((path) => ({ path, directory: command.cwd }))
+  const listOverwrittenPlaces = (command: Command): ReadonlyArray<NamedPlace> => [
+    ...overwriting.test(command.program) ? toPlaces(command, selectOperandFields(command)) ?? [] : [],
+    ...listRedirectTargets(command).map((path) => ({ path, directory: command.cwd }))
   ]
-  return { losses: Array.from(found.values()), overwritten: commands.flatMap(overwritten), unnamed }
+  return { losses: Array.from(found.values()), overwritten: commands.flatMap(listOverwrittenPlaces), unnamed }
 }

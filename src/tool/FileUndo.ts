@@ -10,7 +10,7 @@
  *
  * export const takeBack = Effect.fnUntraced(function*(sessionId: Ids.SessionId) {
  *   const undo = yield* FileUndo.FileUndo
- *   const run = ChangeSets.toUndo(yield* ChangeSets.history(sessionId))
+ *   const run = ChangeSets.findUndoTarget(yield* ChangeSets.readHistory(sessionId))
  *   if (Option.isNone(run)) return []
  *   const plan = yield* undo.plan(run.value, "undo")
  *   if (plan.conflicts.length > 0) return []
@@ -38,14 +38,14 @@ export interface Service {
   /** Looks at the files of a run, and says what would be done. */
   readonly plan: (set: ChangeSet, direction: ChangeUndo.Plan["direction"]) => Effect.Effect<ChangeUndo.Plan>
   /** Differences of changes, each file once. */
-  readonly diffs: (changes: ReadonlyArray<FileChanged>) => ReturnType<typeof ChangeUndo.diffs>
+  readonly diffs: (changes: ReadonlyArray<FileChanged>) => ReturnType<typeof ChangeUndo.computeDiffs>
   /** Notes that a run was left behind with its files as they are. */
   readonly leave: (set: ChangeSet) => Effect.Effect<void>
   /** Does it. */
   readonly apply: (
     plan: ChangeUndo.Plan,
     options: { readonly isOverwriting: boolean }
-  ) => Effect.Effect<ChangeUndo.Done, SessionStoreError>
+  ) => Effect.Effect<ChangeUndo.UndoResult, SessionStoreError>
 }
 
 /** Undo and redo of the files of a run. */
@@ -69,10 +69,10 @@ export const layer: Layer.Layer<FileUndo, never, CommandEnvironment | Path.Path 
         Effect.provideService(RunRecord, record)
       )
     return {
-      diffs: (changes) => Effect.provideService(ChangeUndo.diffs(changes), ChangeContents.ChangeContents, contents),
-      leave: (set) => Effect.provideService(ChangeUndo.leave(set), RunRecord, record),
+      diffs: (changes) => Effect.provideService(ChangeUndo.computeDiffs(changes), ChangeContents.ChangeContents, contents),
+      leave: (set) => Effect.provideService(ChangeUndo.recordAbandonedRun(set), RunRecord, record),
       plan: (set, direction) =>
-        Effect.flatMap(directory(set.cwd), (cwd) => inTree(set, cwd, ChangeUndo.plan({ ...set, cwd }, direction))),
+        Effect.flatMap(directory(set.cwd), (cwd) => inTree(set, cwd, ChangeUndo.makePlan({ ...set, cwd }, direction))),
       apply: (plan, options) => inTree(plan.set, plan.set.cwd, ChangeUndo.apply(plan, options))
     }
   })

@@ -62,7 +62,7 @@ class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-
   }
 ) {
   override get message(): string {
-    return `The arguments of '${this.tool}' are not a JSON object (${this.reason}): ${TextCut.shortened(this.given, shownArguments)}. ` +
+    return `The arguments of '${this.tool}' are not a JSON object (${this.reason}): ${TextCut.shorten(this.given, shownArguments)}. ` +
       "Call it again with valid JSON; use {} for a tool without parameters."
   }
 }
@@ -93,30 +93,30 @@ class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")
 /** Failure of a tool call before it is tried. */
 type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
 
-const typeOf = (schema: unknown): string => {
+const describeType = (schema: unknown): string => {
   if (!Predicate.isObject(schema)) return "any"
   const values: unknown = Reflect.get(schema, "enum")
   if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(" | ")
   const several: unknown = Reflect.get(schema, "anyOf") ?? Reflect.get(schema, "oneOf")
-  if (Array.isArray(several)) return Array.from(new Set(several.map(typeOf))).join(" | ")
+  if (Array.isArray(several)) return Array.from(new Set(several.map(describeType))).join(" | ")
   const type: unknown = Reflect.get(schema, "type")
-  if (type === "array") return `array of ${typeOf(Reflect.get(schema, "items"))}`
+  if (type === "array") return `array of ${describeType(Reflect.get(schema, "items"))}`
   return Array.isArray(type) ? type.join(" | ") : typeof type === "string" ? type : "any"
 }
 
 /** The parameters of a JSON Schema in words: `city (string, required), days (integer)`. */
-export const parametersOf = (schema: object): string => {
+export const describeParameters = (schema: object): string => {
   const properties: unknown = Reflect.get(schema, "properties")
   const required: unknown = Reflect.get(schema, "required")
   if (!Predicate.isObject(properties)) return ""
   return Object.entries(properties)
     .map(([name, property]) =>
-      `${name} (${typeOf(property)}${Array.isArray(required) && required.includes(name) ? ", required" : ""})`)
+      `${name} (${describeType(property)}${Array.isArray(required) && required.includes(name) ? ", required" : ""})`)
     .join(", ")
 }
 
 /** A call that is closed without having run, and what the model is told. */
-interface Refused {
+interface RefusedCall {
   readonly _tag: "Refused"
   readonly call: Prompt.ToolCallPart
   readonly status: ToolStatus
@@ -130,16 +130,16 @@ interface Refused {
 }
 
 /** A call that may run, announced to the listeners. */
-export interface Ready {
+export interface ReadyCall {
   readonly _tag: "Ready"
   readonly call: Prompt.ToolCallPart
   readonly bound: BoundTool
   readonly args: ToolArguments
   readonly context: ToolCallContext
-  readonly announced: ToolEvents.Announced
+  readonly announced: ToolEvents.AnnouncedCall
   readonly permit: Approvals.Permit
   /** The arguments that the permit is for. */
-  readonly approved: ApprovalReasons.Snapshot
+  readonly approved: ApprovalReasons.ArgumentSnapshot
   /** Facts with which other arguments would have to be judged. */
   readonly concerned: ApprovalReasons.ReasonFacts
 }
@@ -158,10 +158,10 @@ export interface CallEnvironment {
 }
 
 /** Preparation of a tool call before it may run, in model order. */
-export type Prepared = Refused | Ready
+export type PreparedCall = RefusedCall | ReadyCall
 
 /** A call that is closed without having run. */
-export const refused = (call: Prompt.ToolCallPart, status: ToolStatus, output: string, reason: string): Refused => ({
+export const refuseCall = (call: Prompt.ToolCallPart, status: ToolStatus, output: string, reason: string): RefusedCall => ({
   _tag: "Refused",
   call,
   status,
@@ -172,15 +172,15 @@ export const refused = (call: Prompt.ToolCallPart, status: ToolStatus, output: s
 /** A JSON object, as opposed to a list or a text that is no JSON. */
 export const isArguments = (value: unknown): value is ToolArguments => Predicate.isObject(value)
 
-const invalid = (call: Prompt.ToolCallPart, { message }: CallError, reason: string): Refused =>
-  ({ ...refused(call, "error", message, reason), invalid: true })
+const refuseInvalidCall = (call: Prompt.ToolCallPart, { message }: CallError, reason: string): RefusedCall =>
+  ({ ...refuseCall(call, "error", message, reason), invalid: true })
 
 const noTrace: ToolCallContext["trace"] = []
 
 /** True when repeating a call changes nothing. */
 export const isIdempotent = ({ facts }: BoundTool): boolean => facts.readonly === true || facts.idempotent === true
 
-interface Stop {
+interface StoppedCall {
   readonly _tag: "Stop"
   readonly reason: ToolOutcome.BlockReason
   readonly message: string
@@ -193,12 +193,12 @@ interface Stop {
 const isChangeable = ({ lifecycle, toolExecution, toolRequest, wrapToolCall }: Interceptors["stack"]): boolean =>
   lifecycle !== undefined || toolExecution.length + toolRequest.length + wrapToolCall.length > 0
 
-type Announcement = Pick<Ready, "announced" | "args" | "bound" | "call" | "concerned" | "context">
+type Announcement = Pick<ReadyCall, "announced" | "args" | "bound" | "call" | "concerned" | "context">
 
-const judge = (
+const judgeCall = (
   { approvals, guard }: CallEnvironment,
   { announced: { answer }, args, bound, call, concerned }: Announcement
-): Effect.Effect<Stop | Approvals.Permit, never, ToolContext> => {
+): Effect.Effect<StoppedCall | Approvals.Permit, never, ToolContext> => {
   if (answer?.action === "block") return Effect.succeed({ _tag: "Stop", reason: "plugin_block", message: answer.message })
   const circling = guard.before({ name: call.name, args, idempotent: isIdempotent(bound) })
   if (circling !== undefined) {
@@ -206,35 +206,35 @@ const judge = (
     return Effect.succeed({ _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling })
   }
   const { facts, isConfined, reach, uncovered } = bound
-  const check = (known: Approvals.Call["uncovered"]) =>
-    Effect.flatMap(ApprovalReasons.reasonsOf(concerned, args), (concerns) =>
+  const checkApproval = (known: Approvals.Call["uncovered"]) =>
+    Effect.flatMap(ApprovalReasons.collectReasons(concerned, args), (concerns) =>
       approvals.check({ tool: call.name, args, runs: facts, concerns, isReadonly: facts.readonly, isConfined, reach, uncovered: known }))
   const judged = uncovered === undefined
-    ? check(undefined)
-    : ToolContext.use((context) => check((args, found) => Effect.provideService(uncovered(args, found), ToolContext, context)))
+    ? checkApproval(undefined)
+    : ToolContext.use((context) => checkApproval((args, found) => Effect.provideService(uncovered(args, found), ToolContext, context)))
   return Effect.map(judged, (judged) => judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message })
 }
 
-const decide = (given: CallEnvironment, announcement: Announcement): Effect.Effect<Prepared, never, ToolContext> => {
-  const approved = isChangeable(given.interceptors.stack) ? ApprovalReasons.taken(announcement.args) : ApprovalReasons.fixed
+const decideCall = (given: CallEnvironment, announcement: Announcement): Effect.Effect<PreparedCall, never, ToolContext> => {
+  const approved = isChangeable(given.interceptors.stack) ? ApprovalReasons.takeSnapshot(announcement.args) : ApprovalReasons.fixed
   const judged = Effect.provideService(
-    Effect.suspend(() => judge(given, announcement)),
+    Effect.suspend(() => judgeCall(given, announcement)),
     Correlation,
-    ToolEvents.correlation(announcement.context)
+    ToolEvents.toCorrelation(announcement.context)
   )
-  return Effect.flatMap(judged, (verdict): Effect.Effect<Prepared> => {
+  return Effect.flatMap(judged, (verdict): Effect.Effect<PreparedCall> => {
     if (verdict._tag === "Permit") return Effect.succeed({ _tag: "Ready", ...announcement, permit: verdict, approved })
     const { announced, args, call, context } = announcement
-    const { result, ...outcome } = ToolOutcome.blocked(verdict.reason, verdict.message)
+    const { result, ...outcome } = ToolOutcome.toBlockedOutcome(verdict.reason, verdict.message)
     const output = verdict.output ?? result
     return Effect.as(
       ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome }),
-      { ...refused(call, "blocked", output, verdict.reason), halted: verdict.halted }
+      { ...refuseCall(call, "blocked", output, verdict.reason), halted: verdict.halted }
     )
   })
 }
 
-const contextOf = (ids: CallIds, call: Prompt.ToolCallPart, sent: ToolArguments, trace: ToolCallContext["trace"]): ToolCallContext => ({
+const buildCallContext = (ids: CallIds, call: Prompt.ToolCallPart, sent: ToolArguments, trace: ToolCallContext["trace"]): ToolCallContext => ({
   ...ids,
   toolName: call.name,
   toolCallId: ToolCallId.make(call.id),
@@ -244,45 +244,45 @@ const contextOf = (ids: CallIds, call: Prompt.ToolCallPart, sent: ToolArguments,
 
 /** A call that nobody looks at before it is judged. */
 const admitUnseen = (given: CallEnvironment, call: Prompt.ToolCallPart, bound: BoundTool, args: ToolArguments) =>
-  decide(given, {
+  decideCall(given, {
     call,
     bound,
     args,
-    context: contextOf(given.ids, call, args, noTrace),
+    context: buildCallContext(given.ids, call, args, noTrace),
     announced: ToolEvents.unannounced,
     concerned: { bound, callId: call.id, messages: given.messages, directive: undefined }
   })
 
-const admit = Effect.fnUntraced(function*(
+const admitCall = Effect.fnUntraced(function*(
   given: CallEnvironment,
   call: Prompt.ToolCallPart,
   bound: BoundTool,
   sent: ToolArguments
-): Effect.fn.Return<Prepared, never, Scope.Scope | unknown> {
+): Effect.fn.Return<PreparedCall, never, Scope.Scope | unknown> {
   const { ids, interceptors: { hooks, stack }, messages } = given
-  const contextWith = (trace: ToolCallContext["trace"]): ToolCallContext => contextOf(ids, call, sent, trace)
+  const buildContextWith = (trace: ToolCallContext["trace"]): ToolCallContext => buildCallContext(ids, call, sent, trace)
   const rewritten = stack.toolRequest.length === 0
     ? { payload: sent, trace: noTrace }
-    : yield* Effect.catch(Pipeline.run(stack.toolRequest, stack.faults, sent, contextWith), (error) =>
+    : yield* Effect.catch(Pipeline.run(stack.toolRequest, stack.faults, sent, buildContextWith), (error) =>
       Effect.as(
         error instanceof ExecutionBlocked ? Effect.void : Effect.logWarning(error.message),
-        refused(
+        refuseCall(
           call,
           error instanceof ExecutionBlocked ? "blocked" : "error",
           JSON.stringify({ error: error.message }),
           "tool_request_middleware"
         )
       ))
-  if ("_tag" in rewritten) return yield* told(given, rewritten, sent)
+  if ("_tag" in rewritten) return yield* notifyRefusedCall(given, rewritten, sent)
   const before = stack.lifecycle === undefined
     ? undefined
-    : yield* LifecycleTools.before(stack.lifecycle, contextWith(rewritten.trace), rewritten.payload, bound.facts)
-  if (before?._tag === "Ended") return yield* told(given, refused(call, before.status, before.output, "before_tool"), rewritten.payload)
+    : yield* LifecycleTools.runBeforeTool(stack.lifecycle, buildContextWith(rewritten.trace), rewritten.payload, bound.facts)
+  if (before?._tag === "Ended") return yield* notifyRefusedCall(given, refuseCall(call, before.status, before.output, "before_tool"), rewritten.payload)
   const args = before?.args ?? rewritten.payload
-  const context = contextWith(rewritten.trace)
+  const context = buildContextWith(rewritten.trace)
   const announced = yield* ToolEvents.announce(hooks, context, args)
   const directive = announced.answer?.action === "approve" ? announced.answer : undefined
-  return yield* decide(given, {
+  return yield* decideCall(given, {
     call,
     bound,
     args,
@@ -295,55 +295,55 @@ const admit = Effect.fnUntraced(function*(
 /**
  * Tells the observers of a call that could not be tried, as of one that ran: what they answer changes nothing any more.
  */
-export const told = Effect.fnUntraced(function*(
+export const notifyRefusedCall = Effect.fnUntraced(function*(
   { ids, interceptors: { hooks } }: Pick<CallEnvironment, "ids" | "interceptors">,
-  refused: Refused,
+  refused: RefusedCall,
   args: ToolArguments
-): Effect.fn.Return<Refused, never, Scope.Scope> {
+): Effect.fn.Return<RefusedCall, never, Scope.Scope> {
   if (!hooks.has("pre_tool_call") && !hooks.has("post_tool_call")) return refused
   const { call, output, status } = refused
-  const context = contextOf(ids, call, args, noTrace)
+  const context = buildCallContext(ids, call, args, noTrace)
   const announced = yield* ToolEvents.announce(hooks, context, args)
-  const outcome = ToolEvents.outcome(status, output, "plugin_block")
+  const outcome = ToolEvents.toOutcome(status, output, "plugin_block")
   yield* ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome })
   return refused
 })
 
 /** A tool that the run may not use: `pre_tool_call` listeners are not asked, the others are told (`hermes-contract.md` §2.9). */
-const outOfScope = Effect.fnUntraced(function*(
+const refuseOutOfScope = Effect.fnUntraced(function*(
   { ids, interceptors: { hooks } }: CallEnvironment,
   call: Prompt.ToolCallPart,
   message: string
-): Effect.fn.Return<Prepared> {
+): Effect.fn.Return<PreparedCall> {
   const args = isArguments(call.params) ? call.params : {}
-  const { result, ...outcome } = ToolOutcome.blocked("tool_scope_block", message)
-  const context = contextOf(ids, call, args, noTrace)
-  yield* ToolEvents.tell(hooks, context, { args, result, durationMillis: 0, outcome })
-  return { ...refused(call, "blocked", result, "tool_scope_block"), invalid: true }
+  const { result, ...outcome } = ToolOutcome.toBlockedOutcome("tool_scope_block", message)
+  const context = buildCallContext(ids, call, args, noTrace)
+  yield* ToolEvents.reportUnannounced(hooks, context, { args, result, durationMillis: 0, outcome })
+  return { ...refuseCall(call, "blocked", result, "tool_scope_block"), invalid: true }
 })
 
 /** Nobody looks at calls before they are judged: no middleware, no listener. */
-export const isUnseen = ({ hooks, stack }: Interceptors): boolean =>
-  stack.toolRequest.length === 0 && stack.lifecycle === undefined && !ToolEvents.isHeard(hooks)
+export const isUnobserved = ({ hooks, stack }: Interceptors): boolean =>
+  stack.toolRequest.length === 0 && stack.lifecycle === undefined && !ToolEvents.hasListeners(hooks)
 
 /** Preparation of a tool call before it may run, in model order. */
-export const prepare = (given: CallEnvironment, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope | ToolContext> => {
+export const prepare = (given: CallEnvironment, call: Prompt.ToolCallPart): Effect.Effect<PreparedCall, never, Scope.Scope | ToolContext> => {
   const bound = given.tools.get(call.name)
   const tool = call.name
   const withheld = bound === undefined ? given.tools.withheld(tool) : undefined
-  if (withheld !== undefined) return outOfScope(given, call, withheld)
+  if (withheld !== undefined) return refuseOutOfScope(given, call, withheld)
   if (bound === undefined) {
-    const unknown = invalid(call, new UnknownTool({ tool, available: given.tools.names }), "unknown_tool")
-    return told(given, unknown, isArguments(call.params) ? call.params : {})
+    const unknown = refuseInvalidCall(call, new UnknownTool({ tool, available: given.tools.names }), "unknown_tool")
+    return notifyRefusedCall(given, unknown, isArguments(call.params) ? call.params : {})
   }
   if (!isArguments(call.params)) {
-    const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.reasonOf(call.params) }
-    return told(given, invalid(call, new MalformedArguments(malformed), "malformed_arguments"), {})
+    const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.explainProblem(call.params) }
+    return notifyRefusedCall(given, refuseInvalidCall(call, new MalformedArguments(malformed), "malformed_arguments"), {})
   }
   if (given.quota?.() === false) {
-    return told(given, refused(call, "cancelled", new OverQuota({ tool }).message, "over_quota"), call.params)
+    return notifyRefusedCall(given, refuseCall(call, "cancelled", new OverQuota({ tool }).message, "over_quota"), call.params)
   }
-  if (isUnseen(given.interceptors)) return admitUnseen(given, call, bound, call.params)
+  if (isUnobserved(given.interceptors)) return admitUnseen(given, call, bound, call.params)
   // The services of `tool_request` middleware are provided where the stack was made.
-  return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope | ToolContext>
+  return admitCall(given, call, bound, call.params) as Effect.Effect<PreparedCall, never, Scope.Scope | ToolContext>
 }

@@ -17,18 +17,18 @@
  * **Gotchas**
  *
  * Files and images among {@link ToolOutput.modelOutput} pass as they are, and results that are more than text are not bounded.
- * A file is written as the text is given: {@link bound} takes text that {@link resultText} has made.
+ * A file is written as the text is given: {@link boundResult} takes text that {@link renderResult} has made.
  *
  * **Example** (What a small window allows)
  *
  * ```ts
  * import { Bounds } from "hermes-effect"
  *
- * const { perResult, perTurn } = Bounds.limitsFor(32_000)
+ * const { perResult, perTurn } = Bounds.computeLimits(32_000)
  *
  * console.log(perResult < Bounds.defaultLimits.perResult, perTurn >= perResult)
  * // => true true
- * console.log(Bounds.preview("line\n".repeat(10_000)).length < 10_000)
+ * console.log(Bounds.takePreview("line\n".repeat(10_000)).length < 10_000)
  * // => true
  * ```
  *
@@ -69,22 +69,22 @@ import type { ToolFacts } from "./Annotations.ts"
 import * as Injection from "../domain/Injection.ts"
 import * as TextCut from "../domain/TextCut.ts"
 
-const clean = (text: string): string => TextHygiene.withoutControls(TextHygiene.wellFormed(text))
+const normalizeText = (text: string): string => TextHygiene.withoutControls(TextHygiene.toWellFormed(text))
 
 const maxDepth = 64
 
 /** The strings of a value, for reading them as a model would. */
-const strings = (value: unknown, out: Array<string> = [], depth = 0): ReadonlyArray<string> => {
+const collectStrings = (value: unknown, out: Array<string> = [], depth = 0): ReadonlyArray<string> => {
   if (typeof value === "string") out.push(value)
   else if (typeof value === "object" && value !== null && depth < maxDepth) {
-    for (const item of Object.values(value)) strings(item, out, depth + 1)
+    for (const item of Object.values(value)) collectStrings(item, out, depth + 1)
   }
   return out
 }
 
 /** A value with a warning, when its text wants to command the model. */
-const warned = (value: unknown): unknown => {
-  const warning = Injection.foreignWarning(strings(value).join("\n"))
+const addWarning = (value: unknown): unknown => {
+  const warning = Injection.findForeignWarning(collectStrings(value).join("\n"))
   if (warning === undefined) return value
   return Predicate.isObject(value) && !Object.hasOwn(value, "warning")
     ? { warning, ...value }
@@ -92,7 +92,7 @@ const warned = (value: unknown): unknown => {
 }
 
 /** Text of a tool result: the one text that the model, the store and the listeners get. */
-interface Made {
+interface RenderedResult {
   readonly output: string
   readonly modelOutput: ToolOutput["modelOutput"]
 }
@@ -105,10 +105,10 @@ export interface Rules extends Pick<ToolFacts, "foreign"> {
 
 /** One text by the rules. */
 export const cleanText = (given: string, { foreign, redact }: Rules): string => {
-  const cleaned = clean(given)
+  const cleaned = normalizeText(given)
   const safe = redact ? Redaction.redactText(cleaned) : cleaned
   if (!foreign) return safe
-  const warning = Injection.foreignWarning(safe)
+  const warning = Injection.findForeignWarning(safe)
   return warning === undefined ? safe : `${warning}\n${safe}`
 }
 
@@ -116,19 +116,19 @@ export const cleanText = (given: string, { foreign, redact }: Rules): string => 
 const whole: Redaction.Bounds = { depth: Json.maxDepth, nodes: Number.POSITIVE_INFINITY }
 
 /** Text of a tool result: the one text that the model, the store and the listeners get. */
-export const resultText = ({ modelOutput, output }: ToolOutput, rules: Rules): Made => {
+export const renderResult = ({ modelOutput, output }: ToolOutput, rules: Rules): RenderedResult => {
   const parts = modelOutput?.map((part) =>
     part.type === "text" ? Prompt.textPart({ text: cleanText(part.text, rules), options: part.options }) : part
   )
   if (typeof output === "string") return { output: cleanText(output, rules), modelOutput: parts }
-  const cleaned = Json.plain(output, clean)
+  const cleaned = Json.toPlainData(output, normalizeText)
   const safe = rules.redact ? Redaction.redactValue(cleaned, whole) : cleaned
-  return { output: Json.toText(rules.foreign ? warned(safe) : safe), modelOutput: parts }
+  return { output: Json.toText(rules.foreign ? addWarning(safe) : safe), modelOutput: parts }
 }
 
 /** Makes text of what a tool reports before it ends. */
-export const progressText = (output: unknown, redact: boolean): string =>
-  resultText({ output, isFailure: false }, { foreign: false, redact }).output
+export const renderProgress = (output: unknown, redact: boolean): string =>
+  renderResult({ output, isFailure: false }, { foreign: false, redact }).output
 
 /** Characters. */
 export interface Limits {
@@ -145,22 +145,22 @@ export const unlimited: Limits = { perResult: Number.POSITIVE_INFINITY, perTurn:
 const charsPerToken = 4
 
 /** Limits that fit a window of so many tokens: 15 % of it for one result, 30 % for a batch, within bounds. */
-export const limitsFor = (windowTokens: number | undefined): Limits => {
+export const computeLimits = (windowTokens: number | undefined): Limits => {
   if (windowTokens === undefined) return defaultLimits
-  const scaled = (share: number, floor: number, most: number): number =>
+  const scaleLimit = (share: number, floor: number, most: number): number =>
     Math.min(most, Math.max(floor, Math.floor(windowTokens * charsPerToken * share)))
-  return { perResult: scaled(0.15, 8_000, defaultLimits.perResult), perTurn: scaled(0.3, 16_000, defaultLimits.perTurn) }
+  return { perResult: scaleLimit(0.15, 8_000, defaultLimits.perResult), perTurn: scaleLimit(0.3, 16_000, defaultLimits.perTurn) }
 }
 
 /** Tools whose results are never kept in a file: it would be read by them again. */
 const pinned = new Set(["read_file"])
 
 /** The limit of a tool's results; `stated` is what its annotation says. */
-export const limitOf = (tool: string, stated: number | undefined, limits: Limits): number =>
+export const resolveLimit = (tool: string, stated: number | undefined, limits: Limits): number =>
   pinned.has(tool) || limits.perResult === unlimited.perResult ? Number.POSITIVE_INFINITY : Math.min(stated ?? limits.perResult, limits.perResult)
 
 /** Place of kept texts on this machine. */
-export interface Kept {
+export interface StoredTexts {
   /** Absolute, as it is named and as it really is. */
   readonly directories: ReadonlyArray<string>
   readonly files: FileSystem.FileSystem
@@ -170,7 +170,7 @@ export interface Kept {
 export interface Keeper {
   readonly keep: (callId: string, text: string) => Effect.Effect<string, unknown>
   /** Place that `read_file` reads on this machine, whichever the tools work on; undefined while nothing was kept. */
-  readonly kept?: Effect.Effect<Kept | undefined> | undefined
+  readonly kept?: Effect.Effect<StoredTexts | undefined> | undefined
 }
 
 /** See {@link Keeper}. Where nobody provides one, nothing is kept. */
@@ -192,51 +192,51 @@ export interface Result {
 const previewChars = 1_500
 
 /** The beginning of a text, up to a line end where that keeps more than half. */
-export const preview = (text: string): string => {
-  const head = TextCut.head(text, previewChars)
+export const takePreview = (text: string): string => {
+  const head = TextCut.takeHead(text, previewChars)
   const line = head.lastIndexOf("\n")
   return head.length < text.length && line > previewChars / 2 ? head.slice(0, line) : head
 }
 
-const size = (chars: number): string => `${chars} characters`
+const formatSize = (chars: number): string => `${chars} characters`
 
-const kept = (text: string, path: string): string =>
+const renderStoredNotice = (text: string, path: string): string =>
   [
     "<persisted-output>",
-    `This result is too long to show (${size(text.length)}). All of it was saved to: ${path}`,
+    `This result is too long to show (${formatSize(text.length)}). All of it was saved to: ${path}`,
     "Read the parts that you need with read_file (offset and limit), or search it with search_files.",
     "",
     "Preview:",
-    preview(text),
+    takePreview(text),
     "…",
     "</persisted-output>"
   ].join("\n")
 
-const cut = (text: string): string =>
-  `${preview(text)}\n\n[Truncated: the result has ${size(text.length)} and could not be saved. Ask for less: a narrower query, a range, a filter.]`
+const renderCutNotice = (text: string): string =>
+  `${takePreview(text)}\n\n[Truncated: the result has ${formatSize(text.length)} and could not be saved. Ask for less: a narrower query, a range, a filter.]`
 
-const spill = (result: Result): Effect.Effect<string> =>
+const storeLongResult = (result: Result): Effect.Effect<string> =>
   Effect.flatMap(ResultKeeper, ({ keep }) => keep(result.callId, result.text)).pipe(
-    Effect.map((path) => kept(result.text, path)),
+    Effect.map((path) => renderStoredNotice(result.text, path)),
     Effect.catch((error) =>
-      Effect.as(Effect.logWarning(`the result of ${result.tool} could not be saved, so it is cut`, error), cut(result.text)))
+      Effect.as(Effect.logWarning(`the result of ${result.tool} could not be saved, so it is cut`, error), renderCutNotice(result.text)))
   )
 
 /** True when a result is one that the budget of a batch may send to a file. */
 export const isMovable = (result: Result): boolean => result.multimodal !== true && !pinned.has(result.tool)
 
 /** One result within its limit; the text itself when it fits. */
-export const bound = (result: Result, limits: Limits = defaultLimits): Effect.Effect<string> =>
-  result.multimodal === true || result.text.length <= limitOf(result.tool, result.bound, limits)
+export const boundResult = (result: Result, limits: Limits = defaultLimits): Effect.Effect<string> =>
+  result.multimodal === true || result.text.length <= resolveLimit(result.tool, result.bound, limits)
     ? Effect.succeed(result.text)
-    : spill(result)
+    : storeLongResult(result)
 
 /** Texts for the results of a batch, each within its limit and all within the budget, in the same order. */
 export const boundAll = Effect.fn("Bounds.boundAll")(function*(
   results: ReadonlyArray<Result>,
   limits: Limits = defaultLimits
 ): Effect.fn.Return<ReadonlyArray<string>> {
-  const texts = yield* Effect.forEach(results, (result) => bound(result, limits))
+  const texts = yield* Effect.forEach(results, (result) => boundResult(result, limits))
   let total = texts.reduce((sum, text) => sum + text.length, 0)
   if (total <= limits.perTurn) return texts
   const out = [...texts]
@@ -246,7 +246,7 @@ export const boundAll = Effect.fn("Bounds.boundAll")(function*(
     .toSorted((one, other) => other.result.text.length - one.result.text.length)
   for (const { index, result } of largest) {
     if (total <= limits.perTurn || result.text.length <= previewChars) break
-    const text = yield* spill(result)
+    const text = yield* storeLongResult(result)
     total += text.length - result.text.length
     out[index] = text
   }
@@ -256,7 +256,7 @@ export const boundAll = Effect.fn("Bounds.boundAll")(function*(
 // A keeper that writes long results to files, readable by nobody else, each named after its call.
 
 /** A name without anything that a path could be made of. */
-const fileName = (callId: string): string => {
+const toFileName = (callId: string): string => {
   const safe = callId.replace(/[^\w-]/g, "_").slice(-100)
   return `${safe === "" ? "result" : safe}.txt`
 }
@@ -268,7 +268,7 @@ const maxSameName = 1_000
 const keptFor = Duration.days(7)
 
 /** A result in lines: the fields of an object one below the other, their texts with line ends. Any other text as it is. */
-const inLines = (text: string): string => {
+const toLines = (text: string): string => {
   const value = text.startsWith("{") ? Option.getOrUndefined(Json.parse(text)) : undefined
   if (!Predicate.isObject(value)) return text
   return Object.entries(value).map(([name, field]: readonly [string, unknown]) =>
@@ -276,7 +276,7 @@ const inLines = (text: string): string => {
 }
 
 /** A keeper for a directory, which is made when it is needed. What is older than a week is removed then. */
-const fileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
+const makeFileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
@@ -299,7 +299,7 @@ const fileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.
 
     /** Never over another result: ids are unique in an answer, and not in a home directory. */
     const write = (callId: string, text: string, count: number): Effect.Effect<string, PlatformError> => {
-      const file = path.join(root, fileName(count === 1 ? callId : `${callId}-${count}`))
+      const file = path.join(root, toFileName(count === 1 ? callId : `${callId}-${count}`))
       return Effect.as(fs.writeFileString(file, text, { mode: 0o600, flag: "wx" }), file).pipe(
         Effect.catchIf(
           ({ reason }) => reason._tag === "AlreadyExists" && count < maxSameName,
@@ -307,10 +307,10 @@ const fileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.
         )
       )
     }
-    const place = yield* Effect.cached(Effect.map(Effect.orElseSucceed(fs.realPath(root), () => root), (real): Kept => ({ directories: [...new Set([root, real])], files: fs })))
+    const place = yield* Effect.cached(Effect.map(Effect.orElseSucceed(fs.realPath(root), () => root), (real): StoredTexts => ({ directories: [...new Set([root, real])], files: fs })))
     const isThere = Effect.orElseSucceed(fs.exists(root), () => false)
     return {
-      keep: (callId, text) => Effect.andThen(prepare, write(callId, inLines(text), 1)),
+      keep: (callId, text) => Effect.andThen(prepare, write(callId, toLines(text), 1)),
       // Another program may have kept what a resumed conversation names.
       kept: Effect.flatMap(isThere, (there) => there ? place : Effect.undefined)
     }
@@ -318,7 +318,7 @@ const fileKeeper = (directory: string): Effect.Effect<Keeper, never, FileSystem.
 
 /** A keeper for a directory. What is older than a week is removed with the first result. */
 export const layerFile = (directory: string): Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> =>
-  Layer.effect(ResultKeeper, fileKeeper(directory))
+  Layer.effect(ResultKeeper, makeFileKeeper(directory))
 
 /** In a directory of its own that goes with the scope; made when the first result is kept. */
 export const layerTemporary: Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> = Layer.effect(
@@ -329,7 +329,7 @@ export const layerTemporary: Layer.Layer<never, never, FileSystem.FileSystem | P
     // In this context alone: the end of the scope would hold that of the run which needs the directory first.
     const keeper = yield* Effect.cached(Effect.uninterruptible(Effect.gen(function*() {
       const fs = yield* FileSystem.FileSystem
-      return yield* fileKeeper(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-results-" }))
+      return yield* makeFileKeeper(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-results-" }))
     }).pipe(Effect.updateContext((_: Context.Context<never>) => services))))
     return {
       keep: (callId, text) => Effect.flatMap(Effect.tap(keeper, () => Effect.sync(() => (isMade = true))), ({ keep }) => keep(callId, text)),

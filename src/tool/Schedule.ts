@@ -14,7 +14,7 @@
  * import * as Tool from "effect/ai/Tool"
  * import { Annotations, Schedule } from "hermes-effect"
  *
- * const facts = Annotations.facts(Tool.make("save").annotate(Annotations.PathArguments, ["path"]))
+ * const facts = Annotations.readFacts(Tool.make("save").annotate(Annotations.PathArguments, ["path"]))
  * const calls = ["notes.md", "./notes.md"].map((path) => ({ name: "save", facts, params: { path } }))
  *
  * console.log(Schedule.explain(calls.length, Schedule.decide(calls, "/home/me")))
@@ -46,7 +46,7 @@ export interface Decision {
  * The components of an absolute, normalised path; symbolic links are not followed. `undefined` for a path that cannot
  * be placed without asking the system (`~`).
  */
-export const pathComponents = (cwd: string, path: string): ReadonlyArray<string> | undefined => {
+export const toPathComponents = (cwd: string, path: string): ReadonlyArray<string> | undefined => {
   if (path.trim() === "" || path.startsWith("~")) return undefined
   const out: Array<string> = []
   for (const component of (path.startsWith("/") ? path : `${cwd}/${path}`).split("/")) {
@@ -57,7 +57,7 @@ export const pathComponents = (cwd: string, path: string): ReadonlyArray<string>
 }
 
 /** The same path, or one inside the other. */
-export const overlaps = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean => {
+export const isOverlapping = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean => {
   const shared = Math.min(a.length, b.length)
   for (let i = 0; i < shared; i++) {
     if (a[i] !== b[i]) return false
@@ -71,17 +71,17 @@ interface Claim {
   readonly writes: boolean
 }
 
-const sequential = (reason: string): Decision => ({ mode: "sequential", reason })
+const decideSequential = (reason: string): Decision => ({ mode: "sequential", reason })
 
 /** True when the calls of one assistant message may run side by side. */
 export const decide = (calls: ReadonlyArray<Candidate>, cwd: string): Decision => {
-  if (calls.length < 2) return sequential("a single call")
+  if (calls.length < 2) return decideSequential("a single call")
   const claims: Array<Claim> = []
   for (const { name, facts, params } of calls) {
-    if (facts.interactive) return sequential(`${name} talks to the user`)
+    if (facts.interactive) return decideSequential(`${name} talks to the user`)
     const writes = facts.readonly !== true
     if (facts.pathArguments.length === 0) {
-      if (writes) return sequential(`${name} was not stated to be read-only`)
+      if (writes) return decideSequential(`${name} was not stated to be read-only`)
       continue
     }
     for (const argument of facts.pathArguments) {
@@ -89,10 +89,10 @@ export const decide = (calls: ReadonlyArray<Candidate>, cwd: string): Decision =
         ? Reflect.get(params, argument)
         : undefined
       if (value === undefined && !writes) continue
-      const path = Predicate.isString(value) ? pathComponents(cwd, value) : undefined
-      if (path === undefined) return sequential(`${name} has no ${argument} that can be compared`)
-      const other = claims.find((claim) => (claim.writes || writes) && overlaps(claim.path, path))
-      if (other !== undefined) return sequential(`${name} and ${other.name} touch /${path.join("/")}`)
+      const path = Predicate.isString(value) ? toPathComponents(cwd, value) : undefined
+      if (path === undefined) return decideSequential(`${name} has no ${argument} that can be compared`)
+      const other = claims.find((claim) => (claim.writes || writes) && isOverlapping(claim.path, path))
+      if (other !== undefined) return decideSequential(`${name} and ${other.name} touch /${path.join("/")}`)
       claims.push({ name, path, writes })
     }
   }

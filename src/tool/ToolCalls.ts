@@ -54,7 +54,7 @@ interface Batch<E> extends Prepare.CallEnvironment {
 }
 
 /** A batch that ran. */
-export interface Completed {
+export interface BatchOutcome {
   /** In model order. */
   readonly messages: ReadonlyArray<Prompt.ToolMessage>
   /** Reason why the run must end, if a guard says so. */
@@ -77,17 +77,17 @@ interface SettledCall extends Omit<ToolExecution.Settlement, "args" | "raw"> {
   readonly halted?: string | undefined
 }
 
-const close = <E>(
+const closeCall = <E>(
   { emit, notes, settled }: Batch<E>,
   ended: SettledCall,
   text: string,
   recording: CallRecording.Recording | undefined
-): Effect.Effect<Closed, E> => {
+): Effect.Effect<ClosedCall, E> => {
   const { blockedBy, call, durationMillis, halted, isFailure, modelOutput, reason = blockedBy, remark, status } = ended
   const output = [notes?.get(call), remark].reduce<string>((text, line) => line === undefined ? text : `${text}\n\n[${line}]`, text)
-  const message = Conversation.toolResult(call, { output, isFailure, modelOutput })
+  const message = Conversation.makeToolResult(call, { output, isFailure, modelOutput })
   const stored = settled(call, message, () => {
-    if (recording !== undefined) CallRecording.end(recording, ended, output)
+    if (recording !== undefined) CallRecording.recordEnd(recording, ended, output)
   }, reason)
   // A stored result is told in the same step: nobody else tells of the end of a call that has a result.
   const told = emit === undefined
@@ -97,9 +97,9 @@ const close = <E>(
 }
 
 /** Tells the listeners how a call ended, and gives the result as they want the model to see it. */
-const observe = (
+const notifyToolEnd = (
   { hooks }: Interceptors,
-  { announced, context }: Prepare.Ready,
+  { announced, context }: Prepare.ReadyCall,
   { args, blockedBy, output, status }: ToolExecution.Settlement,
   durationMillis: number
 ): Effect.Effect<string> => {
@@ -108,15 +108,15 @@ const observe = (
     args,
     result: output,
     durationMillis,
-    outcome: status === "cancelled" ? ToolEvents.cancelled : ToolEvents.outcome(status, output, blockedBy)
+    outcome: status === "cancelled" ? ToolEvents.cancelled : ToolEvents.toOutcome(status, output, blockedBy)
   }
   const closed = ToolEvents.close(announced, context, end)
   return status === "blocked"
     ? Effect.as(closed, output)
-    : Effect.andThen(closed, ToolEvents.transform(hooks, context, end))
+    : Effect.andThen(closed, ToolEvents.transformResult(hooks, context, end))
 }
 
-const watched = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.Ready, settlement: ToolExecution.Settlement) =>
+const checkLoopGuard = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.ReadyCall, settlement: ToolExecution.Settlement) =>
   guard.after({
     name: ready.call.name,
     args: settlement.args,
@@ -129,37 +129,37 @@ const watched = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.Ready,
  * A call whose start is noted, so that it is never taken for one that did not run. Tools that were stated to be read-only
  * and that work on this machine are left out: repeating one changes nothing.
  */
-const leavesTraces = ({ bound: { facts } }: Prepare.Ready): boolean => facts.readonly !== true || facts.foreign
+const canLeaveTraces = ({ bound: { facts } }: Prepare.ReadyCall): boolean => facts.readonly !== true || facts.foreign
 
 /** Notes the starts of a batch: those that start together in one go, every other one right before it. */
-const beginnings = <E>(
+const planStarts = <E>(
   { begin }: Batch<E>,
-  entries: ReadonlyArray<Prepare.Prepared>,
+  entries: ReadonlyArray<Prepare.PreparedCall>,
   concurrency: number,
   recording: CallRecording.Recording | undefined
 ) => {
-  const noted = concurrency === 1 ? [] : entries.filter((entry): entry is Prepare.Ready => entry._tag === "Ready" && leavesTraces(entry))
+  const noted = concurrency === 1 ? [] : entries.filter((entry): entry is Prepare.ReadyCall => entry._tag === "Ready" && canLeaveTraces(entry))
   // Those that start together.
   const together = noted.slice(0, concurrency)
   // Calls that start together are written together, before the first of them does anything.
-  const start = (some: Iterable<Prepare.Ready>): void => {
-    if (recording !== undefined) for (const one of some) CallRecording.start(recording, one)
+  const recordStarts = (some: Iterable<Prepare.ReadyCall>): void => {
+    if (recording !== undefined) for (const one of some) CallRecording.recordStart(recording, one)
   }
-  const startNoted = (some: ReadonlyArray<Prepare.Ready>): Effect.Effect<void, E> =>
+  const startNoted = (some: ReadonlyArray<Prepare.ReadyCall>): Effect.Effect<void, E> =>
     Effect.uninterruptible(Effect.suspend(() => {
-      start(some)
+      recordStarts(some)
       const begun = begin(some.map(({ call }) => call))
       return recording === undefined ? begun : Effect.andThen(begun, recording.recorder.flush)
     }))
   return {
     first: together.length === 0 ? Effect.void : startNoted(together),
-    of: (one: Prepare.Ready): Effect.Effect<void, E> =>
-      together.includes(one) ? Effect.void : leavesTraces(one) ? startNoted([one]) : Effect.sync(() => start([one]))
+    of: (one: Prepare.ReadyCall): Effect.Effect<void, E> =>
+      together.includes(one) ? Effect.void : canLeaveTraces(one) ? startNoted([one]) : Effect.sync(() => recordStarts([one]))
   }
 }
 
 /** Tells of the files that a call changes, and writes them to the record. */
-const sinkOf = (emit: Batch<never>["emit"], callId: string, recorder: Recorder | undefined): Sink | undefined => {
+const makeChangeSink = (emit: Batch<never>["emit"], callId: string, recorder: Recorder | undefined): Sink | undefined => {
   if (emit === undefined && recorder === undefined) return undefined
   return {
     changed: (changes) => {
@@ -176,12 +176,12 @@ const sinkOf = (emit: Batch<never>["emit"], callId: string, recorder: Recorder |
 }
 
 /** End of a call that was asked to stop, and that gave back what it had. */
-const stopped = (settlement: ToolExecution.Settlement): ToolExecution.Settlement =>
+const markStopped = (settlement: ToolExecution.Settlement): ToolExecution.Settlement =>
   settlement.status === "blocked" ? settlement : { ...settlement, status: "cancelled", isFailure: true }
 
-const runReady = <E>(
+const runReadyCall = <E>(
   batch: Batch<E>,
-  ready: Prepare.Ready,
+  ready: Prepare.ReadyCall,
   recorder: Recorder | undefined
 ): Effect.Effect<SettledCall, never, ToolContext> => Effect.clockWith((clock) => {
   const { approvals, emit, interceptors } = batch
@@ -191,27 +191,27 @@ const runReady = <E>(
     ? undefined
     : (output: unknown) =>
       RedactSecrets.use((redact) => {
-        const text = ResultText.progressText(output, redact)
+        const text = ResultText.renderProgress(output, redact)
         return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
       })
   let isStopped = false
-  const noted = (stop: Effect.Effect<void>): Effect.Effect<void> => Effect.map(stop, () => {
+  const noteStop = (stop: Effect.Effect<void>): Effect.Effect<void> => Effect.map(stop, () => {
     isStopped = true
   })
   const executed = Effect.flatMap(
     ToolExecution.execute(interceptors.stack, approvals, ready, onProgress).pipe(
       Effect.updateContext((context: Context.Context<ToolContext>) => context.pipe(
-        Context.add(Correlation, ToolEvents.correlation(ready.context)),
-        Context.add(ChangeSink, sinkOf(emit, call.id, recorder)),
-        Context.add(StopRequested, noted(Context.get(context, StopRequested)))
+        Context.add(Correlation, ToolEvents.toCorrelation(ready.context)),
+        Context.add(ChangeSink, makeChangeSink(emit, call.id, recorder)),
+        Context.add(StopRequested, noteStop(Context.get(context, StopRequested)))
       ))
     ),
     (ended) => {
-      const settlement = isStopped ? stopped(ended) : ended
+      const settlement = isStopped ? markStopped(ended) : ended
       const durationMillis = clock.currentTimeMillisUnsafe() - started
       return isObserved(interceptors)
-        ? observed(batch, ready, settlement, durationMillis)
-        : Effect.succeed(settledAs(batch, ready, settlement, durationMillis, settlement.output, undefined))
+        ? finishObservedCall(batch, ready, settlement, durationMillis)
+        : Effect.succeed(toSettledCall(batch, ready, settlement, durationMillis, settlement.output, undefined))
     }
   )
   return emit === undefined
@@ -223,37 +223,37 @@ const runReady = <E>(
 const isObserved = ({ hooks, stack }: Interceptors): boolean =>
   stack.lifecycle !== undefined || hooks.has("post_tool_call") || hooks.has("transform_tool_result")
 
-const observed = Effect.fnUntraced(function*<E>(
+const finishObservedCall = Effect.fnUntraced(function*<E>(
   batch: Batch<E>,
-  ready: Prepare.Ready,
+  ready: Prepare.ReadyCall,
   settlement: ToolExecution.Settlement,
   durationMillis: number
 ): Effect.fn.Return<SettledCall> {
   const { interceptors } = batch
-  const seen = yield* observe(interceptors, ready, settlement, durationMillis)
+  const seen = yield* notifyToolEnd(interceptors, ready, settlement, durationMillis)
   const { lifecycle } = interceptors.stack
-  const after = lifecycle === undefined || settlement.status === "blocked" ? undefined : yield* LifecycleTools.afterRun(
+  const after = lifecycle === undefined || settlement.status === "blocked" ? undefined : yield* LifecycleTools.applyAfterTool(
     lifecycle,
     ready.context,
     settlement.args,
     { raw: settlement.raw, llm: seen === settlement.output ? undefined : seen, isError: settlement.isFailure },
     ready.bound.facts
   )
-  return settledAs(batch, ready, settlement, durationMillis, seen, after)
+  return toSettledCall(batch, ready, settlement, durationMillis, seen, after)
 })
 
-type After = Effect.Success<ReturnType<typeof LifecycleTools.afterRun>>
+type AfterToolResult = Effect.Success<ReturnType<typeof LifecycleTools.applyAfterTool>>
 
-const settledAs = <E>(
+const toSettledCall = <E>(
   batch: Batch<E>,
-  ready: Prepare.Ready,
+  ready: Prepare.ReadyCall,
   settlement: ToolExecution.Settlement,
   durationMillis: number,
   seen: string,
-  after: After | undefined
+  after: AfterToolResult | undefined
 ): SettledCall => {
   const isChanged = after?.isChanged === true
-  const verdict = watched(batch, ready, settlement)
+  const verdict = checkLoopGuard(batch, ready, settlement)
   return {
     ...settlement,
     call: ready.call,
@@ -268,17 +268,17 @@ const settledAs = <E>(
   }
 }
 
-const complete = <E>(
+const runPreparedCall = <E>(
   batch: Batch<E>,
-  begin: (ready: Prepare.Ready) => Effect.Effect<void, E>,
-  prepared: Prepare.Prepared,
+  begin: (ready: Prepare.ReadyCall) => Effect.Effect<void, E>,
+  prepared: Prepare.PreparedCall,
   concurrency: number,
   recording: CallRecording.Recording | undefined
 ): Effect.Effect<SettledCall, E, ToolContext> =>
   prepared._tag === "Ready"
     ? Effect.suspend(() => {
       if (batch.mayStart?.() === false) return Effect.never
-      const ran = CallRecording.endingNested(recording, prepared)(runReady(batch, prepared, recording?.recorder))
+      const ran = CallRecording.recordNestedInterrupt(recording, prepared)(runReadyCall(batch, prepared, recording?.recorder))
       // Calls side by side all begin before one of them ends, however quick it is.
       return Effect.andThen(begin(prepared), concurrency === 1 ? ran : Effect.andThen(Effect.yieldNow, ran))
     })
@@ -293,9 +293,9 @@ const complete = <E>(
     })
 
 /** Number of of the calls run at a time, told to whoever watches the run. */
-const concurrencyOf = Effect.fnUntraced(function*(
+const decideConcurrency = Effect.fnUntraced(function*(
   emit: Batch<never>["emit"],
-  entries: ReadonlyArray<Prepare.Prepared>
+  entries: ReadonlyArray<Prepare.PreparedCall>
 ): Effect.fn.Return<number, never, ToolContext> {
   const { cwd } = yield* ToolContext
   const candidates = entries.flatMap((entry) =>
@@ -307,12 +307,12 @@ const concurrencyOf = Effect.fnUntraced(function*(
   return mode === "parallel" ? Schedule.maxConcurrency : 1
 })
 
-interface Closed {
+interface ClosedCall {
   readonly message: Prompt.ToolMessage
   readonly halted: string | undefined
 }
 
-const measured = ({ bound, call, modelOutput, output }: SettledCall): ResultText.Result => ({
+const toResult = ({ bound, call, modelOutput, output }: SettledCall): ResultText.Result => ({
   callId: call.id,
   tool: call.name,
   text: output,
@@ -330,30 +330,30 @@ const measured = ({ bound, call, modelOutput, output }: SettledCall): ResultText
  *
  * Source: `hermes-llm.md` §19.9.
  */
-const closeAll = <E>(
+const closeAllCalls = <E>(
   batch: Batch<E>,
   work: ReadonlyArray<Effect.Effect<SettledCall, E, ToolContext>>,
   concurrency: number,
   recording: CallRecording.Recording | undefined
-): Effect.Effect<ReadonlyArray<Closed>, E, ToolContext> =>
+): Effect.Effect<ReadonlyArray<ClosedCall>, E, ToolContext> =>
   Effect.suspend(() => {
     const { limits } = batch
     const share = limits.perTurn / Math.max(1, work.length)
     const waiting: Array<{ readonly index: number; readonly ended: SettledCall }> = []
-    const closed = new Map<number, Closed>()
+    const closed = new Map<number, ClosedCall>()
     let spent = 0
 
-    const closeAs = (index: number, ended: SettledCall, text: string) =>
-      Effect.map(close(batch, ended, text, recording), (answer) => void closed.set(index, answer))
-    const end = (index: number, ended: SettledCall): Effect.Effect<void, E, ToolContext> => {
-      const result = measured(ended)
-      return Effect.flatMap(ResultText.bound(result, limits), (text) => {
+    const closeWithText = (index: number, ended: SettledCall, text: string) =>
+      Effect.map(closeCall(batch, ended, text, recording), (answer) => void closed.set(index, answer))
+    const closeOrDefer = (index: number, ended: SettledCall): Effect.Effect<void, E, ToolContext> => {
+      const result = toResult(ended)
+      return Effect.flatMap(ResultText.boundResult(result, limits), (text) => {
         if (text === result.text && text.length > share && ResultText.isMovable(result)) {
           waiting.push({ index, ended })
           return Effect.void
         }
         spent += text.length
-        return closeAs(index, ended, text)
+        return closeWithText(index, ended, text)
       })
     }
     // Whole or not at all: nobody would close the rest.
@@ -361,47 +361,47 @@ const closeAll = <E>(
       const late = waiting.splice(0)
       if (late.length === 0) return Effect.void
       const left = { ...limits, perTurn: Math.max(0, limits.perTurn - spent) }
-      return Effect.flatMap(ResultText.boundAll(late.map(({ ended }) => measured(ended)), left), (texts) =>
-        Effect.forEach(late, ({ ended, index }, at) => closeAs(index, ended, texts[at] ?? ended.output), { discard: true }))
+      return Effect.flatMap(ResultText.boundAll(late.map(({ ended }) => toResult(ended)), left), (texts) =>
+        Effect.forEach(late, ({ ended, index }, at) => closeWithText(index, ended, texts[at] ?? ended.output), { discard: true }))
     }))
 
-    return Effect.forEach(work, (one, index) => Effect.flatMap(one, (ended) => end(index, ended)), { concurrency, discard: true }).pipe(
+    return Effect.forEach(work, (one, index) => Effect.flatMap(one, (ended) => closeOrDefer(index, ended)), { concurrency, discard: true }).pipe(
       Effect.onInterrupt(() => closeWaiting),
       Effect.andThen(closeWaiting),
       Effect.map(() => Array.from(closed).sort(([a], [b]) => a - b).map(([, answer]) => answer))
     )
   })
 
-/** {@link closeAll} of a single call: its share is the whole budget. */
-const closeOne = <E>(
+/** {@link closeAllCalls} of a single call: its share is the whole budget. */
+const closeSingleCall = <E>(
   batch: Batch<E>,
   work: Effect.Effect<SettledCall, E, ToolContext>,
   recording: CallRecording.Recording | undefined
-): Effect.Effect<ReadonlyArray<Closed>, E, ToolContext> =>
+): Effect.Effect<ReadonlyArray<ClosedCall>, E, ToolContext> =>
   Effect.flatMap(work, (ended) => {
-    const result = measured(ended)
-    return Effect.flatMap(ResultText.bound(result, batch.limits), (text) =>
+    const result = toResult(ended)
+    return Effect.flatMap(ResultText.boundResult(result, batch.limits), (text) =>
       text === result.text && text.length > batch.limits.perTurn
-        ? closeAll(batch, [Effect.succeed(ended)], 1, recording)
-        : Effect.map(close(batch, ended, text, recording), (answer) => [answer]))
+        ? closeAllCalls(batch, [Effect.succeed(ended)], 1, recording)
+        : Effect.map(closeCall(batch, ended, text, recording), (answer) => [answer]))
   })
 
-const runAll = Effect.fnUntraced(function*<E>(
+const runBatch = Effect.fnUntraced(function*<E>(
   batch: Batch<E>
-): Effect.fn.Return<Completed, E, ToolContext | Scope.Scope> {
-  const entries: Array<Prepare.Prepared> = []
+): Effect.fn.Return<BatchOutcome, E, ToolContext | Scope.Scope> {
+  const entries: Array<Prepare.PreparedCall> = []
   for (const call of batch.calls) {
     entries.push(yield* Prepare.prepare(batch, call))
   }
   const [first] = entries
-  if (batch.stored !== undefined && (first?._tag !== "Ready" || !leavesTraces(first))) yield* batch.stored
-  const concurrency = entries.length === 1 ? 1 : yield* concurrencyOf(batch.emit, entries)
-  const recording = yield* CallRecording.of(batch, concurrency > 1)
-  const begin = beginnings(batch, entries, concurrency, recording)
+  if (batch.stored !== undefined && (first?._tag !== "Ready" || !canLeaveTraces(first))) yield* batch.stored
+  const concurrency = entries.length === 1 ? 1 : yield* decideConcurrency(batch.emit, entries)
+  const recording = yield* CallRecording.findRecording(batch, concurrency > 1)
+  const begin = planStarts(batch, entries, concurrency, recording)
   if (concurrency > 1) yield* begin.first
-  const work = entries.map((entry) => complete(batch, begin.of, entry, concurrency, recording))
+  const work = entries.map((entry) => runPreparedCall(batch, begin.of, entry, concurrency, recording))
   const [only] = work
-  const results = yield* only !== undefined && work.length === 1 ? closeOne(batch, only, recording) : closeAll(batch, work, concurrency, recording)
+  const results = yield* only !== undefined && work.length === 1 ? closeSingleCall(batch, only, recording) : closeAllCalls(batch, work, concurrency, recording)
   return {
     messages: results.map(({ message }) => message),
     halted: results.find(({ halted }) => halted !== undefined)?.halted,
@@ -411,10 +411,10 @@ const runAll = Effect.fnUntraced(function*<E>(
 })
 
 /** Runs a batch. Interruption interrupts every call that still runs; a call that was announced is closed on every path. */
-export const run = <E>(batch: Batch<E>): Effect.Effect<Completed, E, ToolContext> =>
-  Effect.updateContext(Effect.scoped(runAll(batch)), (context: Context.Context<ToolContext>) => {
+export const run = <E>(batch: Batch<E>): Effect.Effect<BatchOutcome, E, ToolContext> =>
+  Effect.updateContext(Effect.scoped(runBatch(batch)), (context: Context.Context<ToolContext>) => {
     const { history } = batch
-    const nesting = Context.add(context, NestedCalls, nested(batch))
+    const nesting = Context.add(context, NestedCalls, makeNestedRun(batch))
     return history === undefined ? nesting : Context.add(nesting, ConversationHistory, history)
   })
 
@@ -423,7 +423,7 @@ export const runOne = (
   batch: Omit<Batch<never>, "begin" | "calls" | "history" | "notes" | "settled" | "stored">,
   { params, ...call }: Prompt.ToolCallPart
 ): Effect.Effect<NestedOutcome, never, ToolContext> => {
-  const part = Prompt.toolCallPart({ ...call, params: Normalise.argumentsOf(call.name, params, batch.tools) })
+  const part = Prompt.toolCallPart({ ...call, params: Normalise.readArguments(call.name, params, batch.tools) })
   const ran = run<never>({ ...batch, calls: [part], notes: undefined, begin: () => Effect.void, settled: (_call, _message, told) => Effect.sync(told) })
   return Effect.map(
     Effect.provideService(ran, ConversationHistory, undefined),
@@ -440,7 +440,7 @@ export const runOne = (
  * Calls that a tool of the batch makes: run as those of the batch are, and told to nobody as results of the model's. Their
  * results go to the tool whole.
  */
-const nested = <E>(batch: Batch<E>): NestedRun => (call) => {
+const makeNestedRun = <E>(batch: Batch<E>): NestedRun => (call) => {
   const { history: _, stored: __, ...rest } = batch
   return runOne({ ...rest, limits: ResultText.unlimited }, call)
 }

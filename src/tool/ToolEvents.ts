@@ -15,7 +15,7 @@ import * as ToolOutcome from "../hooks/ToolOutcome.ts"
 import type { ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 
 /** An announced call that waits to be closed. */
-export type Announced = PairedEvents.Span<"pre_tool_call">
+export type AnnouncedCall = PairedEvents.Span<"pre_tool_call">
 
 /** End of a call, for its closing event. */
 export interface CallEnd {
@@ -26,7 +26,7 @@ export interface CallEnd {
   readonly outcome: ToolOutcome.ToolOutcome
 }
 
-const ids = (context: ToolCallContext) => ({
+const toEventIds = (context: ToolCallContext) => ({
   tool_name: context.toolName,
   task_id: context.taskId,
   session_id: context.sessionId,
@@ -36,7 +36,7 @@ const ids = (context: ToolCallContext) => ({
 })
 
 /** The ids of a call, for what happens inside it. */
-export const correlation = (context: ToolCallContext): Ids => ({
+export const toCorrelation = (context: ToolCallContext): Ids => ({
   session_id: context.sessionId,
   task_id: context.taskId,
   turn_id: context.turnId,
@@ -44,24 +44,24 @@ export const correlation = (context: ToolCallContext): Ids => ({
   tool_call_id: context.toolCallId
 })
 
-const ended = (context: ToolCallContext, { args, durationMillis, outcome, result }: CallEnd) => ({
-  ...ids(context),
+const toEndFields = (context: ToolCallContext, { args, durationMillis, outcome, result }: CallEnd) => ({
+  ...toEventIds(context),
   args,
   result,
   duration_ms: Math.max(0, Math.round(durationMillis)),
   ...outcome
 })
 
-const post = (context: ToolCallContext, end: CallEnd): Fields<"post_tool_call"> => ({
-  ...ended(context, end),
+const toPostFields = (context: ToolCallContext, end: CallEnd): Fields<"post_tool_call"> => ({
+  ...toEndFields(context, end),
   middleware_trace: context.trace
 })
 
 /** Somebody is told of calls. */
-export const isHeard = (hooks: Hooks): boolean => PairedEvents.isHeard(hooks, "pre_tool_call")
+export const hasListeners = (hooks: Hooks): boolean => PairedEvents.isHeard(hooks, "pre_tool_call")
 
 /** A call that nobody is told of. */
-export const unannounced: Announced = PairedEvents.unheard
+export const unannounced: AnnouncedCall = PairedEvents.unheard
 
 const { result: cancelledResult, ...interrupted } = ToolOutcome.cancelled
 
@@ -73,44 +73,44 @@ export const announce = (
   hooks: Hooks,
   context: ToolCallContext,
   args: ToolArguments
-): Effect.Effect<Announced, never, Scope.Scope> =>
+): Effect.Effect<AnnouncedCall, never, Scope.Scope> =>
   PairedEvents.open<"pre_tool_call">(hooks, {
-    open: ["pre_tool_call", () => ({ ...ids(context), args, middleware_trace: context.trace })],
-    otherwise: () => ["post_tool_call", () => post(context, { args, result: cancelledResult, durationMillis: 0, outcome: cancelled })]
+    open: ["pre_tool_call", () => ({ ...toEventIds(context), args, middleware_trace: context.trace })],
+    otherwise: () => ["post_tool_call", () => toPostFields(context, { args, result: cancelledResult, durationMillis: 0, outcome: cancelled })]
   })
 
 /** Tells of a call that was never announced. */
-export const tell = (hooks: Hooks, context: ToolCallContext, end: CallEnd): Effect.Effect<void> =>
-  hooks.emit("post_tool_call", () => post(context, end))
+export const reportUnannounced = (hooks: Hooks, context: ToolCallContext, end: CallEnd): Effect.Effect<void> =>
+  hooks.emit("post_tool_call", () => toPostFields(context, end))
 
 /** Closes a call. */
-export const close = (announced: Announced, context: ToolCallContext, end: CallEnd): Effect.Effect<void> =>
-  announced.close(["post_tool_call", () => post(context, end)])
+export const close = (announced: AnnouncedCall, context: ToolCallContext, end: CallEnd): Effect.Effect<void> =>
+  announced.close(["post_tool_call", () => toPostFields(context, end)])
 
 /** The observer's view of how a call ended. */
-export const outcome = (
+export const toOutcome = (
   status: ToolStatus,
   result: string,
   blockedBy: ToolOutcome.BlockReason | undefined
 ): ToolOutcome.ToolOutcome => {
   if (status === "blocked") {
-    const { result: _, ...blocked } = ToolOutcome.blocked(blockedBy ?? "plugin_block", messageOf(result))
+    const { result: _, ...blocked } = ToolOutcome.toBlockedOutcome(blockedBy ?? "plugin_block", readErrorMessage(result))
     return blocked
   }
   const read = ToolOutcome.fromResult(result)
-  if (status === "cancelled") return { status, error_type: "cancelled", error_message: messageOf(result) }
+  if (status === "cancelled") return { status, error_type: "cancelled", error_message: readErrorMessage(result) }
   return status === "error" && read.status === "ok"
     ? { status, error_type: "tool_error", error_message: result }
     : read
 }
 
-const messageOf = (result: string): string => ToolOutcome.fromResult(result).error_message ?? result
+const readErrorMessage = (result: string): string => ToolOutcome.fromResult(result).error_message ?? result
 
 /** The result that the model gets of a call that ran: the listeners' replacement, or the tool's own. */
-export const transform = (hooks: Hooks, context: ToolCallContext, end: CallEnd): Effect.Effect<string> =>
+export const transformResult = (hooks: Hooks, context: ToolCallContext, end: CallEnd): Effect.Effect<string> =>
   hooks.has("transform_tool_result")
     ? Effect.map(
-      hooks.ask("transform_tool_result", () => ended(context, end)),
+      hooks.ask("transform_tool_result", () => toEndFields(context, end)),
       (replacement) => replacement ?? end.result
     )
     : Effect.succeed(end.result)

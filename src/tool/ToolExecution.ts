@@ -22,7 +22,7 @@ import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
 import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import type * as Approvals from "./Approvals.ts"
-import { InvalidArguments, parametersOf, type Ready } from "./Prepare.ts"
+import { InvalidArguments, describeParameters, type ReadyCall } from "./Prepare.ts"
 import * as ResultText from "./ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
@@ -37,19 +37,19 @@ class BelowFloor extends Schema.TaggedError<BelowFloor>("hermes-effect/BelowFloo
 }) {}
 
 /** Runs a call, unless it must never run. What judges is loaded with the first call of a tool that runs commands. */
-const aboveFloor = <A, E, R>(tool: string, facts: ApprovalReasons.Runs, args: ToolArguments, run: () => Effect.Effect<A, E, R>): Effect.Effect<A, E | BelowFloor, R> =>
+const runAboveFloor = <A, E, R>(tool: string, facts: ApprovalReasons.RunArguments, args: ToolArguments, run: () => Effect.Effect<A, E, R>): Effect.Effect<A, E | BelowFloor, R> =>
   facts.commandArguments.length + facts.inputArguments.length === 0
     ? run()
     : Effect.flatMap(Effect.promise(() => import("./approval/ApprovalTarget.ts")), (judge): Effect.Effect<A, E | BelowFloor, R> => {
-      const { floor } = judge.of(tool, args, facts).verdict
+      const { floor } = judge.fromCall(tool, args, facts).verdict
       return floor === undefined
         ? run()
         : Effect.fail(new BelowFloor({ message: `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the user to do it.` }))
     })
 
 /** A call that may ask while it runs: to leave its wall, for a host that it is sent on to. */
-const asking = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals.Service, call: Approvals.Call): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Effect.promise(() => import("./approval/SandboxRequests.ts")), ({ serve }) => serve(run, approvals, call))
+const serveRequests = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals.Service, call: Approvals.Call): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.promise(() => import("./approval/SandboxRequests.ts")), ({ provideRequests }) => provideRequests(run, approvals, call))
 
 /** End of a call, with its result as text. */
 export interface Settlement {
@@ -72,7 +72,7 @@ type OnProgress = (output: unknown) => Effect.Effect<void>
 /** End of a call, before its result is a text. */
 type RawSettlement = Omit<Settlement, "args" | "output" | "raw"> & Pick<ToolOutput, "output">
 
-const failed = (status: ToolStatus, error: string, blockedBy?: BlockReason): RawSettlement => ({
+const toFailure = (status: ToolStatus, error: string, blockedBy?: BlockReason): RawSettlement => ({
   status,
   output: { error },
   isFailure: true,
@@ -80,7 +80,7 @@ const failed = (status: ToolStatus, error: string, blockedBy?: BlockReason): Raw
   blockedBy
 })
 
-const succeeded = ({ isFailure, modelOutput, output }: ToolOutput): RawSettlement => ({
+const toSuccess = ({ isFailure, modelOutput, output }: ToolOutput): RawSettlement => ({
   status: isFailure ? "error" : "ok",
   output,
   isFailure,
@@ -89,23 +89,23 @@ const succeeded = ({ isFailure, modelOutput, output }: ToolOutput): RawSettlemen
 })
 
 /** In words for the model; arguments that did not fit are described together with those that would. */
-const describe = ({ definition }: Ready["bound"], error: unknown): string =>
+const describeFailure = ({ definition }: ReadyCall["bound"], error: unknown): string =>
   error instanceof ToolFailed && error.phase === "parameters"
     ? new InvalidArguments({
       tool: definition.name,
       problem: error.message.replace(/^Invalid parameters for tool '[^']*': /, "").replaceAll(/\s+/g, " "),
-      parameters: parametersOf(definition.parameters)
+      parameters: describeParameters(definition.parameters)
     }).message
-    : `Error executing tool '${definition.name}': ${Faults.describe(error)}`
+    : `Error executing tool '${definition.name}': ${Faults.describeError(error)}`
 
-const settle = (bound: Ready["bound"], error: unknown): RawSettlement =>
+const settleFailure = (bound: ReadyCall["bound"], error: unknown): RawSettlement =>
   error instanceof ExecutionBlocked
-    ? failed("blocked", error.reason, "plugin_block")
+    ? toFailure("blocked", error.reason, "plugin_block")
     : error instanceof BelowFloor
-    ? failed("blocked", error.message, "hardline")
+    ? toFailure("blocked", error.message, "hardline")
     : error instanceof NotApproved
-    ? failed("blocked", error.message, error.reason)
-    : failed("error", describe(bound, error))
+    ? toFailure("blocked", error.message, error.reason)
+    : toFailure("error", describeFailure(bound, error))
 
 /** A call whose arguments were changed after its approval, and that was not approved again. */
 class NotApproved extends Schema.TaggedError<NotApproved>("hermes-effect/NotApproved")("NotApproved", {
@@ -116,25 +116,25 @@ class NotApproved extends Schema.TaggedError<NotApproved>("hermes-effect/NotAppr
 /** Longest time of a call of a tool that states none; `Annotations.Timeout` does. */
 const defaultTimeout = Duration.minutes(5)
 
-const timeoutOf = ({ facts }: Ready["bound"]): Duration.Duration =>
+const resolveTimeout = ({ facts }: ReadyCall["bound"]): Duration.Duration =>
   facts.timeout ?? (facts.interactive ? Duration.infinity : defaultTimeout)
 
 /** Runs the handler of a tool behind the border, with arguments of its own. */
-const handled = (
-  bound: Ready["bound"],
+const runHandler = (
+  bound: ReadyCall["bound"],
   args: ToolArguments,
   callId: string,
   onProgress: OnProgress | undefined
 ): Effect.Effect<ToolOutput, ToolFailed, ToolContext> => {
   const { definition: { name } } = bound
-  const deadline = timeoutOf(bound)
+  const deadline = resolveTimeout(bound)
   const run = Effect.suspend(() => bound.run(Frozen.copy(args), callId, onProgress))
-  const failure = (message: string) => Effect.fail(new ToolFailed({ tool: name, phase: "handler", message }))
-  return Effect.catchDefect(IsolatedCall.contained(run, { what: `the tool ${name}`, deadline }), (defect) =>
+  const failHandler = (message: string) => Effect.fail(new ToolFailed({ tool: name, phase: "handler", message }))
+  return Effect.catchDefect(IsolatedCall.contain(run, { what: `the tool ${name}`, deadline }), (defect) =>
     defect instanceof IsolatedCall.DeadlineExceeded
-      ? failure(`timed out after ${Duration.toSeconds(deadline)}s`)
+      ? failHandler(`timed out after ${Duration.toSeconds(deadline)}s`)
       : defect instanceof Interruption.SelfInterrupted
-      ? failure(defect.message)
+      ? failHandler(defect.message)
       : Effect.die(defect))
 }
 
@@ -142,48 +142,48 @@ const handled = (
 export const execute = (
   stack: Stack,
   approvals: Approvals.Service,
-  { approved, args, bound, call, concerned, context, permit }: Ready,
+  { approved, args, bound, call, concerned, context, permit }: ReadyCall,
   onProgress: OnProgress | undefined
 ): Effect.Effect<Settlement, never, ToolContext> => {
   let reached = args
-  const handler = (
+  const callHandler = (
     given: ToolArguments
   ): Effect.Effect<ToolOutput, ToolFailed | BelowFloor | NotApproved, ToolContext> => {
     reached = given
-    const handle = handled(bound, given, call.id, onProgress)
+    const handle = runHandler(bound, given, call.id, onProgress)
     const mayAsk = bound.isConfined === true || bound.mayBeSentOn === true
-    const run = mayAsk ? asking(handle, approvals, { ...permit.call, args: given }) : handle
+    const run = mayAsk ? serveRequests(handle, approvals, { ...permit.call, args: given }) : handle
     // Compared in the moment in which it runs: nobody changes the arguments in between.
-    const permitted = () => approved.isSame(given) ? run : Effect.flatMap(
-      Effect.flatMap(ApprovalReasons.reasonsOf(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
+    const runIfPermitted = () => approved.isSame(given) ? run : Effect.flatMap(
+      Effect.flatMap(ApprovalReasons.collectReasons(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
       (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
         judged._tag === "Permit"
           ? run
           : Effect.fail(new NotApproved({ message: judged.message, reason: judged.reason }))
     )
-    return aboveFloor(call.name, bound.facts, given, permitted)
+    return runAboveFloor(call.name, bound.facts, given, runIfPermitted)
   }
   // A tool that bounds itself says nothing about its wrappers.
-  const own = timeoutOf(bound)
-  const deadline = (): number => Duration.toMillis(Duration.isFinite(own) ? own : defaultTimeout)
-  const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, handler, deadline)
-  const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner, deadline)
+  const own = resolveTimeout(bound)
+  const getDeadlineMillis = (): number => Duration.toMillis(Duration.isFinite(own) ? own : defaultTimeout)
+  const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, callHandler, getDeadlineMillis)
+  const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner, getDeadlineMillis)
   // The services of wrappers are provided where the stack was made.
   const wrapped = outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>
-  const run = Chain.surrounded(
+  const run = Chain.provideServices(
     stack.toolServices,
     stack.faults,
     () => context,
-    outer === handler ? wrapped : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
+    outer === callHandler ? wrapped : Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))(wrapped)
   )
   return RedactSecrets.use((redact) => {
     const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
-    const settled = (ended: RawSettlement): Settlement => ({ ...ended, ...ResultText.resultText(ended, rules), raw: ended.output, args: reached })
+    const toSettlement = (ended: RawSettlement): Settlement => ({ ...ended, ...ResultText.renderResult(ended, rules), raw: ended.output, args: reached })
     return Effect.matchCauseEffect(run, {
-      onSuccess: (output) => Effect.succeed(settled(succeeded(output))),
+      onSuccess: (output) => Effect.succeed(toSettlement(toSuccess(output))),
       onFailure: (cause) => {
         const error = Cause.squash(cause)
-        const ended = settled(settle(bound, error))
+        const ended = toSettlement(settleFailure(bound, error))
         // The model is told, and so is whoever runs the program: a policy did not do its work.
         return error instanceof MiddlewareFailure ? Effect.as(Effect.logWarning(error.message), ended) : Effect.succeed(ended)
       }

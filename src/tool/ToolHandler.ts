@@ -23,7 +23,7 @@ export type OnProgress = (output: unknown) => Effect.Effect<void>
 export type Handle = (params: unknown, callId: string, onProgress: OnProgress | undefined) => Effect.Effect<ToolOutput, unknown>
 
 /** A toolkit whose handlers are bound; looked up by run-time names, its exact type has no further use. */
-export type Handled = Toolkit.WithHandler<Record<string, Tool.Any>>
+export type BoundToolkit = Toolkit.WithHandler<Record<string, Tool.Any>>
 
 type Encode = (value: unknown) => Effect.Effect<unknown, AiError.AiError>
 
@@ -37,35 +37,35 @@ class UnfitProgress extends Error {
   }
 }
 
-const failure = (tool: string, reason: AiError.AiErrorReason): AiError.AiError =>
+const makeFailure = (tool: string, reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "Toolkit", method: `${tool}.handle`, reason })
 
 /** Services of codecs are the handler's, which are provided where it runs. */
 const withoutServices = <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> => effect as Effect.Effect<A, E>
 
-const encoder = (tool: string, schema: Schema.Top): Encode => {
+const makeEncoder = (tool: string, schema: Schema.Top): Encode => {
   const encode = Schema.encodeUnknownEffect(schema)
   return (value) =>
     withoutServices(Effect.mapError(encode(value), ({ message }) =>
-      failure(tool, new AiError.ToolResultEncodingError({ toolName: tool, toolResult: value, description: message }))))
+      makeFailure(tool, new AiError.ToolResultEncodingError({ toolName: tool, toolResult: value, description: message }))))
 }
 
-const normalized = (tool: string) => (error: unknown): unknown => {
+const makeErrorNormalizer = (tool: string) => (error: unknown): unknown => {
   if (Schema.isSchemaError(error)) {
-    return failure(tool, new AiError.InvalidToolResultError({
+    return makeFailure(tool, new AiError.InvalidToolResultError({
       toolName: tool,
       description: `Tool handler returned invalid result: ${error.message}`
     }))
   }
-  return AiError.isAiErrorReason(error) ? failure(tool, error) : error
+  return AiError.isAiErrorReason(error) ? makeFailure(tool, error) : error
 }
 
 /** Ends a call with its result, encoded; a failure is a result where the tool returns them (`failureMode: "return"`). */
-const settling = (tool: Tool.Any) => {
+const makeResultEncoders = (tool: Tool.Any) => {
   const { failureMode, name, toModelOutput } = tool
-  const encodeSuccess = encoder(name, tool.successSchema)
-  const encodeFailure = encoder(name, Tool.failureResultSchema(tool))
-  const normalize = normalized(name)
+  const encodeSuccess = makeEncoder(name, tool.successSchema)
+  const encodeFailure = makeEncoder(name, Tool.failureResultSchema(tool))
+  const normalize = makeErrorNormalizer(name)
   return {
     succeeded: (result: unknown): Effect.Effect<ToolOutput, unknown> =>
       Effect.map(encodeSuccess(result), (output) => ({ output, isFailure: false, modelOutput: toModelOutput?.(result) })),
@@ -84,38 +84,38 @@ const settling = (tool: Tool.Any) => {
   }
 }
 
-const unseen: OnProgress = () => Effect.void
+const ignoreProgress: OnProgress = () => Effect.void
 
 /** Binds the handler that a toolkit's layer made for a tool. Services of the call win over `services`, and those over the handler's own. */
 export const make = (tool: Tool.Any, handlers: Context.Context<never>, services: Context.Context<never>): Handle => {
   const { name, parametersSchema } = tool
   const decode = Schema.isSchema(parametersSchema) ? Schema.decodeUnknownEffect(parametersSchema) : Effect.succeed
-  const encodeProgress = encoder(name, tool.successSchema)
-  const { failed, succeeded } = settling(tool)
+  const encodeProgress = makeEncoder(name, tool.successSchema)
+  const { failed, succeeded } = makeResultEncoders(tool)
   const { context, handler } = Context.getUnsafe(handlers, Context.Service<Tool.Handler<string>>(tool.id))
   const own = Context.merge(context, services)
   const members = Array.from(own.mapUnsafe, ([name, service]) => ({ key: Context.Service<never, unknown>(name), service }))
   // Most of it is in the call's context already: what is missing there is added, which costs less than to merge the two.
-  const around = (call: Context.Context<never>): Context.Context<never> => {
+  const addServices = (call: Context.Context<never>): Context.Context<never> => {
     let all = call
     for (const { key, service } of members) {
       if (Context.getOrUndefined(all, key) === undefined) all = Context.add(all, key, service)
     }
     return all
   }
-  const refused = ({ message }: { readonly message: string }): Effect.Effect<never, AiError.AiError> =>
-    Effect.fail(failure(name, new AiError.ToolParameterValidationError({ toolName: name, description: message })))
+  const refuseArguments = ({ message }: { readonly message: string }): Effect.Effect<never, AiError.AiError> =>
+    Effect.fail(makeFailure(name, new AiError.ToolParameterValidationError({ toolName: name, description: message })))
 
-  return (params, toolCallId, onProgress = unseen) => {
+  return (params, toolCallId, onProgress = ignoreProgress) => {
     let surroundings = own
     let over = false
     // It may be reported from anywhere; those who read it are in the run.
-    const preliminary = (result: unknown): Effect.Effect<void> =>
+    const reportPreliminary = (result: unknown): Effect.Effect<void> =>
       Effect.suspend(() =>
         over ? Effect.void : Effect.flatMap(Effect.catch(encodeProgress(result), (error) => Effect.die(new UnfitProgress(error))), onProgress))
         .pipe(Effect.provideContext(surroundings))
     const run = (value: unknown): Effect.Effect<ToolOutput, unknown> =>
-      Effect.matchCauseEffect(Effect.suspend((): Effect.Effect<unknown, unknown> => handler(value, { toolCallId, preliminary })), {
+      Effect.matchCauseEffect(Effect.suspend((): Effect.Effect<unknown, unknown> => handler(value, { toolCallId, preliminary: reportPreliminary })), {
         onFailure: (cause) => {
           over = true
           return failed(cause)
@@ -127,14 +127,14 @@ export const make = (tool: Tool.Any, handlers: Context.Context<never>, services:
       })
     const handled: Effect.Effect<ToolOutput, unknown> = Effect.andThen(
       Effect.annotateCurrentSpan({ tool: name, parameters: params }),
-      Effect.matchEffect(withoutServices(decode(params)), { onFailure: refused, onSuccess: run })
+      Effect.matchEffect(withoutServices(decode(params)), { onFailure: refuseArguments, onSuccess: run })
     )
-    return Effect.updateContext(handled, (call: Context.Context<never>) => (surroundings = around(call)))
+    return Effect.updateContext(handled, (call: Context.Context<never>) => (surroundings = addServices(call)))
   }
 }
 
 /** Runs a tool of a toolkit whose handlers only it knows. */
-export const ofToolkit = (tool: Tool.Any, handled: Handled, services: Context.Context<never>): Handle => (params, callId, onProgress) => {
+export const fromToolkit = (tool: Tool.Any, handled: BoundToolkit, services: Context.Context<never>): Handle => (params, callId, onProgress) => {
   let last: Tool.HandlerResult<Tool.Any> | undefined
   return withoutServices(handled.handle(tool.name, params, callId)).pipe(
     Effect.flatMap((results) =>

@@ -65,7 +65,7 @@ export type AvailabilityWatch = Effect.Effect<boolean>
 export const watchAvailability = (tool: string, check: Effect.Effect<boolean, unknown>): AvailabilityWatch => {
   let known: { readonly at: number; readonly isAvailable: boolean } | undefined
   let succeeded: number | undefined
-  const ask = IsolatedCall.contained(check, { what: `the check of ${tool}`, deadline: Duration.fromInputUnsafe(availabilityDeadline) }).pipe(
+  const ask = IsolatedCall.contain(check, { what: `the check of ${tool}`, deadline: Duration.fromInputUnsafe(availabilityDeadline) }).pipe(
     Effect.catchCause((cause) =>
       Effect.as(Effect.logDebug(`the check of the tool ${tool} failed, so it is not offered`, cause), false))
   )
@@ -127,7 +127,7 @@ export type ListOf<Sets extends ReadonlyArray<Any>> = TupleLike<Toolset<ErrorOf<
 
 type Tools = ReadonlyMap<string, BoundTool>
 
-const selected = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection): Tools => {
+const selectTools = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection): Tools => {
   const tools = new Map<string, BoundTool>()
   for (const set of sets) {
     for (const bound of set) {
@@ -140,7 +140,7 @@ const selected = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Sele
 }
 
 /** Finds the refusals for the tools that a selection leaves out. */
-const refusals = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection, tools: Tools): Snapshot["withheld"] =>
+const explainWithheld = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection, tools: Tools): Snapshot["withheld"] =>
   selection.toolset === undefined && selection.tool === undefined
     ? () => undefined
     : (name) =>
@@ -150,14 +150,14 @@ const refusals = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Sele
           `'${name}' is not available in this session. Available tools: ${Array.from(tools.keys()).toSorted().join(", ") || "none"}`
 
 /** Tools of a selection; `missing` are those that cannot be used now. */
-interface Chosen {
+interface ChosenTools {
   readonly tools: Tools
   readonly watched: ReadonlyArray<string>
   readonly missing: string
   readonly snapshot: Snapshot
 }
 
-const snapshotOf = (all: Tools, missing: ReadonlyArray<string>, withheld: Snapshot["withheld"]): Snapshot => {
+const makeSnapshot = (all: Tools, missing: ReadonlyArray<string>, withheld: Snapshot["withheld"]): Snapshot => {
   const tools = missing.length === 0 ? all : new Map(Array.from(all).filter(([name]) => !missing.includes(name)))
   return {
     definitions: Array.from(tools.values(), (bound) => bound.definition),
@@ -173,19 +173,19 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
 /** An empty registry. */
 export const make: Effect.Effect<Service> = Effect.sync(() => {
   let sets: ReadonlyArray<ReadonlyArray<BoundTool>> = []
-  let chosen = new WeakMap<Selection, Chosen>()
+  let chosen = new WeakMap<Selection, ChosenTools>()
   const watches = new WeakMap<BoundTool, AvailabilityWatch>()
-  const change = (next: typeof sets): void => {
+  const replaceSets = (next: typeof sets): void => {
     sets = next
     chosen = new WeakMap()
   }
 
-  const choose = (selection: Selection): Chosen => {
+  const chooseTools = (selection: Selection): ChosenTools => {
     const known = chosen.get(selection)
     if (known !== undefined) return known
-    const tools = selected(sets, selection)
+    const tools = selectTools(sets, selection)
     const watched = Array.from(tools).flatMap(([name, { facts }]) => facts.available === undefined ? [] : [name])
-    const made: Chosen = { tools, watched, missing: "", snapshot: snapshotOf(tools, [], refusals(sets, selection, tools)) }
+    const made: ChosenTools = { tools, watched, missing: "", snapshot: makeSnapshot(tools, [], explainWithheld(sets, selection, tools)) }
     chosen.set(selection, made)
     return made
   }
@@ -198,20 +198,20 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     return Effect.map(watch, (isAvailable) => !isAvailable)
   }
 
-  const withoutMissing = Effect.fnUntraced(function*(selection: Selection, { missing: before, snapshot, tools, watched }: Chosen) {
+  const withoutMissing = Effect.fnUntraced(function*(selection: Selection, { missing: before, snapshot, tools, watched }: ChosenTools) {
     const missing = yield* Effect.filter(watched, (name) => isMissing(tools, name), { concurrency: "unbounded" })
     const now = missing.join(" ")
     if (now === before) return snapshot
-    const made = { tools, watched, missing: now, snapshot: snapshotOf(tools, missing, snapshot.withheld) }
+    const made = { tools, watched, missing: now, snapshot: makeSnapshot(tools, missing, snapshot.withheld) }
     // Tools registered meanwhile belong to the next snapshot.
     if (chosen.get(selection)?.tools === tools) chosen.set(selection, made)
     return made.snapshot
   })
 
-  const hold = (added: ReadonlyArray<BoundTool>, place: () => typeof sets) =>
+  const holdToolset = (added: ReadonlyArray<BoundTool>, place: () => typeof sets) =>
     Effect.acquireRelease(
-      Effect.sync(() => change(place())),
-      () => Effect.sync(() => change(sets.filter((set) => set !== added)))
+      Effect.sync(() => replaceSets(place())),
+      () => Effect.sync(() => replaceSets(sets.filter((set) => set !== added)))
     )
 
   const register: Service["register"] = Effect.fnUntraced(function*(toolset) {
@@ -230,12 +230,12 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
           "annotate tools that only read with Tool.Readonly, or name their paths with Annotations.PathArguments"
       )
     }
-    yield* hold(added, () => [...sets, added])
+    yield* holdToolset(added, () => [...sets, added])
   })
 
   const override: Service["register"] = Effect.fnUntraced(function*(toolset) {
     const bound = yield* toolset.bind
-    yield* hold(bound, () => [bound, ...sets])
+    yield* holdToolset(bound, () => [bound, ...sets])
   })
 
   return {
@@ -243,7 +243,7 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     override,
     snapshot: (selection) =>
       Effect.suspend(() => {
-        const known = choose(selection)
+        const known = chooseTools(selection)
         return known.watched.length === 0 ? Effect.succeed(known.snapshot) : withoutMissing(selection, known)
       }),
     list: Effect.sync(() =>
@@ -270,17 +270,17 @@ const reportUnannotated = Effect.fnUntraced(function*({ list }: Service) {
 export const layer = <const Sets extends ReadonlyArray<Any>>(
   toolsets: Sets & ListOf<Sets>
 ): Layer.Layer<ToolRegistry, ErrorOf<Sets[number]>, RunContext.AtBuild<NeedsOf<Sets[number]>>> =>
-  layerOf<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>(toolsets)
+  layerFromList<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>(toolsets)
 
 /** The same of a list whose members are seen as one type. */
-export const layerOf = <E, R>(
+export const layerFromList = <E, R>(
   toolsets: ReadonlyArray<Toolset<E, R>>
 ): Layer.Layer<ToolRegistry, E, RunContext.AtBuild<R>> =>
   Layer.effect(
     ToolRegistry,
     Effect.gen(function*() {
       const registry = yield* make
-      for (const toolset of toolsets) yield* RunContext.later(registry.register(toolset))
+      for (const toolset of toolsets) yield* RunContext.deferKeys(registry.register(toolset))
       yield* reportUnannotated(registry)
       return registry
     })

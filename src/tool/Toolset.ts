@@ -99,13 +99,13 @@ export type CallServices<Tools extends Record<string, Tool.Any>> = Exclude<
   ToolContext
 >
 
-const definitionOf = (tool: Tool.Any): ToolDefinition => ({
+const toDefinition = (tool: Tool.Any): ToolDefinition => ({
   name: tool.name,
   description: Tool.getDescription(tool) ?? "",
   parameters: Tool.getJsonSchema(tool)
 })
 
-const phaseOf = (reason: AiError.AiErrorReason): ToolFailed["phase"] => {
+const classifyPhase = (reason: AiError.AiErrorReason): ToolFailed["phase"] => {
   switch (reason._tag) {
     case "ToolParameterValidationError":
       return "parameters"
@@ -117,32 +117,32 @@ const phaseOf = (reason: AiError.AiErrorReason): ToolFailed["phase"] => {
   }
 }
 
-const messageOf = (error: unknown): string => {
+const describeError = (error: unknown): string => {
   if (AiError.isAiError(error)) return error.reason.message
   if (error instanceof Error) return error.message === "" ? error.name : error.message
   return Json.toText(error)
 }
 
 /** The one failure that a tool call has, of a defect or a typed error of a handler. */
-const toolFailed = (tool: string, cause: Cause.Cause<unknown>): Effect.Effect<never, ToolFailed> => {
+const failTool = (tool: string, cause: Cause.Cause<unknown>): Effect.Effect<never, ToolFailed> => {
   const error = Cause.squash(cause)
   return Effect.fail(
     new ToolFailed({
       tool,
-      phase: AiError.isAiError(error) ? phaseOf(error.reason) : "handler",
-      message: messageOf(error),
+      phase: AiError.isAiError(error) ? classifyPhase(error.reason) : "handler",
+      message: describeError(error),
       cause: error
     })
   )
 }
 
-const boundTool = (toolset: string, tool: Tool.Any, handle: ToolHandler.Handle): BoundTool => {
+const bindTool = (toolset: string, tool: Tool.Any, handle: ToolHandler.Handle): BoundTool => {
   const run: BoundTool["run"] = (params, callId, onProgress) =>
     handle(params, callId, onProgress).pipe(
       Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${tool.name}`)),
-      Effect.catchCause((cause) => toolFailed(tool.name, cause))
+      Effect.catchCause((cause) => failTool(tool.name, cause))
     )
-  return { toolset, tool, definition: definitionOf(tool), facts: Annotations.facts(tool), run }
+  return { toolset, tool, definition: toDefinition(tool), facts: Annotations.readFacts(tool), run }
 }
 
 /** Binds tools in the services of this moment; those of a call win over them. */
@@ -152,7 +152,7 @@ const bindWith = <Tools extends Record<string, Tool.Any>>(
   handleOf: (tool: Tool.Any, services: Context.Context<never>) => ToolHandler.Handle
 ): Effect.Effect<ReadonlyArray<BoundTool>, never, CallServices<Tools>> =>
   Effect.map(Effect.context<CallServices<Tools>>(), (services) =>
-    Object.values(tools).map((tool) => boundTool(name, tool, handleOf(tool, services as Context.Context<never>))))
+    Object.values(tools).map((tool) => bindTool(name, tool, handleOf(tool, services as Context.Context<never>))))
 
 /**
  * A toolset whose handlers come from the surrounding context, as `toolkit.toLayer(…)` provides them.
@@ -201,7 +201,7 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   tools: Object.values(handled.tools),
   bind: bindWith(name, handled.tools, (tool, services) =>
     // Its tools are looked up by run-time name from here on: the record's exact type has no further use.
-    ToolHandler.ofToolkit(tool, handled as unknown as ToolHandler.Handled, services))
+    ToolHandler.fromToolkit(tool, handled as unknown as ToolHandler.BoundToolkit, services))
 })
 
 /**
@@ -248,10 +248,10 @@ export const withConcerns = <E, R, R2>(
   bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, concerns]) =>
     tools.map((bound) => {
       const { concerns: before } = bound
-      const added = (args: ToolArguments) => concerns(bound.tool.name, args)
+      const collectAddedConcerns = (args: ToolArguments) => concerns(bound.tool.name, args)
       return {
         ...bound,
-        concerns: before === undefined ? added : (args: ToolArguments) => Effect.zipWith(before(args), added(args), (some, more) => [...some, ...more])
+        concerns: before === undefined ? collectAddedConcerns : (args: ToolArguments) => Effect.zipWith(before(args), collectAddedConcerns(args), (some, more) => [...some, ...more])
       }
     }))
 })

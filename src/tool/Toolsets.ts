@@ -14,11 +14,11 @@
  *
  * Source: `hermes-product.md` §2.2.
  */
-import { nearest } from "../domain/Similarity.ts"
+import { findNearest } from "../domain/Similarity.ts"
 import type { Selection } from "./ToolRegistry.ts"
 
 /** One toolset: its tools, the toolsets that it is composed of, and those that it leaves out of them. */
-interface Entry {
+interface CatalogueEntry {
   readonly tools?: ReadonlyArray<string>
   readonly includes?: ReadonlyArray<string>
   readonly without?: ReadonlyArray<string>
@@ -33,7 +33,7 @@ const core = [
 ]
 
 /** Toolsets by name. */
-export type Catalogue = Readonly<Record<string, Entry>>
+export type Catalogue = Readonly<Record<string, CatalogueEntry>>
 
 /** The names of toolsets, and which tools they stand for. */
 export const catalogue: Catalogue = {
@@ -73,46 +73,46 @@ export const catalogue: Catalogue = {
 const everyName = new Set(["all", "*"])
 
 /** A toolset of the catalogue; never a property that every object has. */
-const entryOf = (name: string, entries = catalogue): Entry | undefined =>
+const findEntry = (name: string, entries = catalogue): CatalogueEntry | undefined =>
   Object.hasOwn(entries, name) ? entries[name] : undefined
 
-const expand = (entries: Catalogue, name: string, inside: ReadonlySet<string>): ReadonlySet<string> => {
-  const entry = entryOf(name, entries)
+const expandToolset = (entries: Catalogue, name: string, inside: ReadonlySet<string>): ReadonlySet<string> => {
+  const entry = findEntry(name, entries)
   if (entry === undefined || inside.has(name)) return new Set()
   const within = new Set(inside).add(name)
   const tools = new Set(entry.tools)
-  for (const included of entry.includes ?? []) expand(entries, included, within).forEach((tool) => tools.add(tool))
-  for (const left of entry.without ?? []) expand(entries, left, within).forEach((tool) => tools.delete(tool))
+  for (const included of entry.includes ?? []) expandToolset(entries, included, within).forEach((tool) => tools.add(tool))
+  for (const left of entry.without ?? []) expandToolset(entries, left, within).forEach((tool) => tools.delete(tool))
   return tools
 }
 
 /** The tools that a name stands for, compositions resolved; none for a name that is not in the catalogue. */
-export const toolsOf = (name: string, entries = catalogue): ReadonlySet<string> => {
-  if (!everyName.has(name)) return expand(entries, name, new Set())
+export const listTools = (name: string, entries = catalogue): ReadonlySet<string> => {
+  if (!everyName.has(name)) return expandToolset(entries, name, new Set())
   const names = Object.entries(entries).flatMap(([name, entry]) => entry.optIn === true ? [] : [name])
-  return new Set(names.flatMap((name) => [...expand(entries, name, new Set())]))
+  return new Set(names.flatMap((name) => [...expandToolset(entries, name, new Set())]))
 }
 
 /** The toolsets of the catalogue that have one of these tools of their own. */
-export const ofTools = (tools: ReadonlySet<string>): ReadonlySet<string> =>
+export const findByTools = (tools: ReadonlySet<string>): ReadonlySet<string> =>
   new Set(Object.entries(catalogue).flatMap(([name, entry]) => entry.tools?.some((tool) => tools.has(tool)) === true ? [name] : []))
 
 /** A name that means no toolset, and the one that it may have meant. */
-interface Unknown {
+interface UnknownName {
   readonly name: string
   readonly nearest: string | undefined
 }
 
 /** Result of a choice of toolsets. */
-export interface Resolved {
+export interface ResolvedToolsets {
   readonly selection: Selection
   /** The names that mean something, as they were given, each once. */
   readonly names: ReadonlyArray<string>
-  readonly unknown: ReadonlyArray<Unknown>
+  readonly unknown: ReadonlyArray<UnknownName>
 }
 
 /** Lists that a choice is made from. */
-export interface Choice {
+export interface ChoiceLists {
   readonly toolsets: ReadonlyArray<string>
   readonly disabled?: ReadonlyArray<string> | undefined
   /** Names of toolsets that are registered and not of the catalogue. The bare name of an MCP server means its toolset. */
@@ -122,39 +122,39 @@ export interface Choice {
 const catalogueTools: ReadonlySet<string> = new Set(Object.values(catalogue).flatMap(({ tools = [] }) => tools))
 
 /** True for a name that stands for all there is: what is registered and in no list here too. */
-const takesForeign = (name: string): boolean =>
-  everyName.has(name) || name === "hermes-cli" || entryOf(name)?.includes?.some(takesForeign) === true
+const canTakeForeign = (name: string): boolean =>
+  everyName.has(name) || name === "hermes-cli" || findEntry(name)?.includes?.some(canTakeForeign) === true
 
 /** The registered toolsets that a name means beside those of the catalogue. */
-const foreignOf = (foreign: ReadonlyArray<string>, name: string): ReadonlyArray<string> =>
-  takesForeign(name) ? foreign : foreign.filter((other) => other === name || other === `mcp-${name}`)
+const selectForeign = (foreign: ReadonlyArray<string>, name: string): ReadonlyArray<string> =>
+  canTakeForeign(name) ? foreign : foreign.filter((other) => other === name || other === `mcp-${name}`)
 
 /** The names of toolsets, and which tools they stand for. */
-export const resolve = ({ disabled = [], foreign = [], toolsets }: Choice): Resolved => {
+export const resolve = ({ disabled = [], foreign = [], toolsets }: ChoiceLists): ResolvedToolsets => {
   const names = [...new Set(toolsets.map((name) => name.trim()).filter((name) => name !== ""))]
   const isKnown = (name: string): boolean =>
-    everyName.has(name) || entryOf(name) !== undefined || foreignOf(foreign, name).length > 0
+    everyName.has(name) || findEntry(name) !== undefined || selectForeign(foreign, name).length > 0
   const known = names.filter(isKnown)
-  const tools = new Set(known.flatMap((name) => [...toolsOf(name)]))
-  const others = new Set(known.flatMap((name) => foreignOf(foreign, name)))
+  const tools = new Set(known.flatMap((name) => [...listTools(name)]))
+  const others = new Set(known.flatMap((name) => selectForeign(foreign, name)))
   for (const name of disabled) {
-    toolsOf(name).forEach((tool) => tools.delete(tool))
-    foreignOf(foreign, name).forEach((other) => others.delete(other))
+    listTools(name).forEach((tool) => tools.delete(tool))
+    selectForeign(foreign, name).forEach((other) => others.delete(other))
   }
   return {
     names: known,
     unknown: names.filter((name) => !isKnown(name)).map((name) => ({
       name,
-      nearest: nearest(name, [...Object.keys(catalogue), ...foreign])
+      nearest: findNearest(name, [...Object.keys(catalogue), ...foreign])
     })),
     selection: {
       toolset: (name) => {
-        const entry = entryOf(name)
+        const entry = findEntry(name)
         if (entry === undefined) return others.has(name)
         // One that has no tools of its own in the catalogue is somebody's who named it so.
         return entry.tools === undefined
-          ? !disabled.includes(name) && (known.includes(name) || (entry.optIn !== true && known.some((other) => takesForeign(other))))
-          : [...toolsOf(name)].some((tool) => tools.has(tool))
+          ? !disabled.includes(name) && (known.includes(name) || (entry.optIn !== true && known.some((other) => canTakeForeign(other))))
+          : [...listTools(name)].some((tool) => tools.has(tool))
       },
       // A tool that the catalogue does not name comes with its toolset.
       tool: (name) => tools.has(name) || !catalogueTools.has(name)
@@ -166,17 +166,17 @@ export const resolve = ({ disabled = [], foreign = [], toolsets }: Choice): Reso
 export const ofSubAgents = "agents"
 
 /** The toolsets that are registered, with their tools. */
-export type Registered = ReadonlyArray<{ readonly toolset: string; readonly tools: ReadonlyArray<{ readonly tool: { readonly name: string } }> }>
+export type RegisteredToolsets = ReadonlyArray<{ readonly toolset: string; readonly tools: ReadonlyArray<{ readonly tool: { readonly name: string } }> }>
 
 /** Chooses from what is registered by names of toolsets and of single tools. */
 export const choose = (
   given: ReadonlyArray<string>,
-  registered: Registered,
+  registered: RegisteredToolsets,
   disabled: ReadonlyArray<string>
-): Pick<Resolved, "selection" | "unknown"> => {
+): Pick<ResolvedToolsets, "selection" | "unknown"> => {
   const tools = new Map(registered.flatMap(({ tools, toolset }) => tools.map(({ tool: { name } }) => [name, toolset] as const)))
-  const foreign = registered.map(({ toolset }) => toolset).filter((name) => entryOf(name) === undefined)
-  const isSet = (name: string): boolean => everyName.has(name) || entryOf(name) !== undefined || foreignOf(foreign, name).length > 0
+  const foreign = registered.map(({ toolset }) => toolset).filter((name) => findEntry(name) === undefined)
+  const isSet = (name: string): boolean => everyName.has(name) || findEntry(name) !== undefined || selectForeign(foreign, name).length > 0
   const single = new Set(given.filter((name) => !isSet(name) && tools.has(name)))
   const off = resolve({ toolsets: disabled, foreign }).selection
   const isOff = (name: string): boolean => {
@@ -186,7 +186,7 @@ export const choose = (
   const sets = resolve({ toolsets: given.filter((name) => !single.has(name)), disabled, foreign })
   const ofSingle = new Set(Array.from(single, (name) => tools.get(name)))
   return {
-    unknown: sets.unknown.map(({ name }) => ({ name, nearest: nearest(name, [...Object.keys(catalogue), ...foreign, ...tools.keys()]) })),
+    unknown: sets.unknown.map(({ name }) => ({ name, nearest: findNearest(name, [...Object.keys(catalogue), ...foreign, ...tools.keys()]) })),
     selection: {
       toolset: (name) => sets.selection.toolset?.(name) === true || ofSingle.has(name),
       tool: (name) => {
@@ -200,5 +200,5 @@ export const choose = (
 }
 
 /** Those of some known names that stand for none of the tools that there are. */
-export const withoutTools = (names: ReadonlyArray<string>, tools: ReadonlySet<string>): ReadonlyArray<string> =>
-  names.filter((name) => entryOf(name) !== undefined && ![...toolsOf(name)].some((tool) => tools.has(tool)))
+export const findEmptyNames = (names: ReadonlyArray<string>, tools: ReadonlySet<string>): ReadonlyArray<string> =>
+  names.filter((name) => findEntry(name) !== undefined && ![...listTools(name)].some((tool) => tools.has(tool)))

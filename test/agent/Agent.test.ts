@@ -259,7 +259,7 @@ describe("Agent", () => {
       assert.strictEqual(result.text, "half an ")
       assert.isFalse(yield* agent.stop("s1"))
       const stored = yield* (yield* SessionStore.SessionStore).messages(SessionId.make("s1"))
-      assert.strictEqual(Conversation.text(stored[1] as Prompt.Message), "half an ")
+      assert.strictEqual(Conversation.readText(stored[1] as Prompt.Message), "half an ")
     }).pipe(Effect.provide(setup(fake).layer))
   })
 

@@ -25,7 +25,7 @@ const given: AnswerRetryPolicy.AnswerInput = { text: "", route: codex, asked: ""
 
 describe("the kind of an answer", () => {
   it("announcements of a Responses model: intent, action and a place, before any tool ran", () => {
-    const of = (text: string, more: Partial<AnswerRetryPolicy.AnswerInput> = {}) => AnswerRetryPolicy.kindOf({ ...given, text, ...more })
+    const of = (text: string, more: Partial<AnswerRetryPolicy.AnswerInput> = {}) => AnswerRetryPolicy.classifyAnswer({ ...given, text, ...more })
     assert.strictEqual(of("I'll look into the repository and report back."), "announcement")
     assert.strictEqual(of("I’m going to check that now.", { asked: "Why do the tests fail?" }), "announcement")
     assert.strictEqual(of("Let me search the files."), "announcement")
@@ -38,7 +38,7 @@ describe("the kind of an answer", () => {
   })
 
   it("sentences that a GLM model behind Ollama left open after tool results", () => {
-    const of = (text: string, more: Partial<AnswerRetryPolicy.AnswerInput> = {}) => AnswerRetryPolicy.kindOf({ ...given, route: glm, afterTools: true, text, ...more })
+    const of = (text: string, more: Partial<AnswerRetryPolicy.AnswerInput> = {}) => AnswerRetryPolicy.classifyAnswer({ ...given, route: glm, afterTools: true, text, ...more })
     assert.strictEqual(of("The file says that the function is"), "cut off")
     for (const end of [".", "!", "?", ":", ")", "\"", "'", "]", "}", "```", "。", "」"]) {
       assert.strictEqual(of(`The file says that the function is${end}`), "answer", end)
@@ -133,7 +133,7 @@ describe("a run", () => {
     return Effect.gen(function*() {
       const store = yield* SessionStore.SessionStore
       const first = yield* Agent.run({ prompt: "one" })
-      const result = (id: string): Prompt.Message => Conversation.toolResult({ id, name: "echo" }, { output: "late", isFailure: false })
+      const result = (id: string): Prompt.Message => Conversation.makeToolResult({ id, name: "echo" }, { output: "late", isFailure: false })
       const open = Prompt.assistantMessage({
         content: [Prompt.toolCallPart({ id: "c1", name: "echo", params: {}, providerExecuted: false })]
       })

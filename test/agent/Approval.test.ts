@@ -164,7 +164,7 @@ describe("approval of tool calls", () => {
       const kept = { text: "harmless" }
       const { questions, ran } = yield* scene({
         calls: [["wipe", { text: "a" }]],
-        middleware: [Middleware.toolRequest({ name: "keeps", rewrite: () => Effect.succeed(Middleware.rewritten(kept)) })],
+        middleware: [Middleware.toolRequest({ name: "keeps", rewrite: () => Effect.succeed(Middleware.replacePayload(kept)) })],
         answer: "once",
         onQuestion: () => void (kept.text = "terrible")
       })

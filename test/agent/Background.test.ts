@@ -10,7 +10,7 @@ import { Children } from "../../src/agent/Children.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
-import { InteractiveMode, unattended } from "../../src/tool/approval/InteractiveMode.ts"
+import { InteractiveMode, makeUnattended } from "../../src/tool/approval/InteractiveMode.ts"
 import { delegate, isChild, say, setup } from "../support/delegation.ts"
 
 const background = { goal: "count the sheep", background: true }
@@ -64,7 +64,7 @@ describe("delegation in the background", () => {
       yield* children.arrived(s1)
       const [delivery] = yield* children.take(s1)
       if (delivery === undefined) return assert.fail("no report")
-      yield* Agent.run({ prompt: Background.message(delivery, true), sessionId: "s1" })
+      yield* Agent.run({ prompt: Background.renderDelivery(delivery, true), sessionId: "s1" })
       yield* Agent.run({ prompt: "more", sessionId: "s1" })
       const users = (yield* (yield* SessionStore).messages(s1)).filter(({ role }) => role === "user")
       assert.strictEqual(users.length, 3)
@@ -75,7 +75,7 @@ describe("delegation in the background", () => {
     const { layer } = setup(({ prompt, results }) =>
       isChild(prompt) ? say("seven sheep") : results === 0 ? delegate(background) : say("ok"))
     return Effect.gen(function*() {
-      yield* Effect.provideService(Agent.run({ prompt: "go", sessionId: "s1" }), InteractiveMode, unattended("single query"))
+      yield* Effect.provideService(Agent.run({ prompt: "go", sessionId: "s1" }), InteractiveMode, makeUnattended("single query"))
       const { results } = (yield* dispatched(s1)) as { results: ReadonlyArray<{ summary: string }> }
       assert.deepStrictEqual(results.map(({ summary }) => summary), ["seven sheep"])
     }).pipe(Effect.provide(layer))
@@ -123,7 +123,7 @@ describe("delegation in the background", () => {
       yield* store.append(s1, [
         Prompt.userMessage({ content: [Prompt.textPart({ text: "go" })] }),
         Prompt.assistantMessage({ content: [call] }),
-        Conversation.toolResult(call, { output, isFailure: false }),
+        Conversation.makeToolResult(call, { output, isFailure: false }),
         Prompt.assistantMessage({ content: [Prompt.textPart({ text: "It counts." })] })
       ])
       yield* store.create({ id: child, ...place, source: "subagent", parentId: s1 })

@@ -106,7 +106,7 @@ layer(nodeLayer)("BackgroundWork", (it) => {
   it("what was watched for is told with its lines", () => {
     const base = { processId: "proc_1", sessionId: session("a"), taskId: TaskId.make("a"), command: "make", at: 0 }
     assert.strictEqual(
-      BackgroundWork.told({ ...base, _tag: "WatchMatched", pattern: "error", lines: ["error: 1", "error: 2"], suppressed: 4 }),
+      BackgroundWork.renderProcessEvent({ ...base, _tag: "WatchMatched", pattern: "error", lines: ["error: 1", "error: 2"], suppressed: 4 }),
       "[The background process proc_1 (make) printed \"error\"]\nerror: 1\nerror: 2\n(4 earlier matches are left out)"
     )
   })

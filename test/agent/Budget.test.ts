@@ -362,10 +362,10 @@ describe("Budget", () => {
 
   it("has the time of whoever runs out first", () => {
     const parent = ledger({ seconds: 10 })
-    assert.strictEqual(Budget.millisLeft(ledger({ seconds: 100 }, 1_000, parent), 4_000), 6_000)
-    assert.strictEqual(Budget.millisLeft(ledger({ seconds: 2 }, 1_000, parent), 2_000), 1_000)
-    assert.strictEqual(Budget.millisLeft(ledger({}, 1_000, parent), 10_500), -500)
-    assert.isUndefined(Budget.millisLeft(ledger({}), 5))
+    assert.strictEqual(Budget.computeMillisLeft(ledger({ seconds: 100 }, 1_000, parent), 4_000), 6_000)
+    assert.strictEqual(Budget.computeMillisLeft(ledger({ seconds: 2 }, 1_000, parent), 2_000), 1_000)
+    assert.strictEqual(Budget.computeMillisLeft(ledger({}, 1_000, parent), 10_500), -500)
+    assert.isUndefined(Budget.computeMillisLeft(ledger({}), 5))
   })
 
   it("takes each limit of a run before that of the agent", () => {
@@ -377,7 +377,7 @@ describe("Budget", () => {
 
   it("names a remedy for every limit that a setting can raise", () => {
     for (const limit of ["iterations", "tokens", "cost", "time", "tool_calls"] as const) {
-      assert.match(Budget.wording(limit).remedy, /^raise agent\.\w+/)
+      assert.match(Budget.getWording(limit).remedy, /^raise agent\.\w+/)
     }
   })
 })

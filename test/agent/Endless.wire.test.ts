@@ -143,7 +143,7 @@ const toolkit = Toolkit.make(Write)
 /** Results of the calls that are kept of an answer beyond a bound: the first eight, or the only one. */
 const told = (kind: "arguments" | "calls"): ReadonlyArray<string> =>
   Array.from({ length: kind === "calls" ? 8 : 1 }, () =>
-    `Not executed: the answer went beyond ${AnswerText.describe(kind)}. Use fewer calls with less content each, for instance by ` +
+    `Not executed: the answer went beyond ${AnswerText.describeBound(kind)}. Use fewer calls with less content each, for instance by ` +
     "writing a large file in several parts.")
 
 /** No endless answer makes the client read more than this. */
@@ -320,7 +320,7 @@ describe("a body without an end", () => {
 
 describe("the bounds of an answer", () => {
   it("are those that the words name", () => {
-    assert.deepStrictEqual(kinds.map(AnswerText.describe), [
+    assert.deepStrictEqual(kinds.map(AnswerText.describeBound), [
       "2,000,000 characters of text",
       "2,000,000 characters of reasoning",
       "1,000,000 characters of arguments",

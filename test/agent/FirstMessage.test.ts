@@ -24,7 +24,7 @@ const readFrom = (path: string) =>
     Effect.gen(function*() {
       const store = yield* SessionStore.SessionStore
       if (Option.isNone(yield* store.get(id))) return undefined
-      return (yield* store.messages(id)).map(Conversation.text)
+      return (yield* store.messages(id)).map(Conversation.readText)
     }),
     SessionStore.layerSqlite({ path }),
     { local: true }

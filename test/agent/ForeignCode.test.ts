@@ -244,7 +244,7 @@ describe("functions of tools and plugins that hang", () => {
 
   it.effect("a provider of a plugin that is never opened is a configuration error", () =>
     Effect.gen(function*() {
-      const plugin = Plugin.value({ name: "cloud", providers: [{ name: "my-cloud", open: () => Effect.never }] })
+      const plugin = Plugin.fromValue({ name: "cloud", providers: [{ name: "my-cloud", open: () => Effect.never }] })
       const { providers } = yield* loaded({ plugins: [plugin] })
       const route = { provider: "my-cloud", model: "m", apiMode: "chat_completions" } as const
       const error = yield* running(Effect.flip(Effect.scoped(providers[0]?.open(route) ?? Effect.die("no provider"))))
@@ -257,16 +257,16 @@ describe("functions of tools and plugins that hang", () => {
   it.effect("a plain tool states its timeout in seconds, and is told when it is over", () =>
     Effect.gen(function*() {
       let aborted = false
-      const tool = PlainTool.read({
+      const tool = PlainTool.readPlainTool({
         name: "work",
         timeout: 2,
         readonly: true,
         handler: (_: unknown, { signal }: { readonly signal: AbortSignal }) => new Promise(() => signal.addEventListener("abort", () => (aborted = true)))
       })
-      const { value: { results } } = yield* outcome(asking(), { tools: [PlainTool.toolset(tool, "plugged")] })
+      const { value: { results } } = yield* outcome(asking(), { tools: [PlainTool.makeToolset(tool, "plugged")] })
       assert.deepStrictEqual(results, [JSON.stringify({ error: "Error executing tool 'work': timed out after 2s" })])
       assert.isTrue(aborted)
-      assert.throws(() => PlainTool.read({ name: "work", timeout: "2", handler: () => 1 }), /timeout of the tool "work" is a number of seconds/)
+      assert.throws(() => PlainTool.readPlainTool({ name: "work", timeout: "2", handler: () => 1 }), /timeout of the tool "work" is a number of seconds/)
     }))
 })
 

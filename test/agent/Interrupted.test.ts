@@ -17,7 +17,7 @@ import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Annotations from "../../src/tool/Annotations.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
-import { assistant, calling, newSession, result, user } from "../support/sessionStoreConformance.ts"
+import { makeAssistantMessage, makeToolCalls, makeNewSession, buildToolResult, makeUserMessage } from "../support/sessionStoreConformance.ts"
 
 const hang = (name: string) => Tool.make(name, { parameters: Schema.Struct({ path: Schema.String }), success: Schema.String })
 const Write = hang("write").annotate(Annotations.PathArguments, ["path"])
@@ -111,10 +111,10 @@ describe("a session whose process died", () => {
     const fake = Fake.make(Fake.text("looked"))
     return Effect.gen(function*() {
       const store = yield* SessionStore.SessionStore
-      yield* store.create(newSession("s1"))
-      yield* store.append(id, [user("go"), calling("c1", "c2", "c3")])
+      yield* store.create(makeNewSession("s1"))
+      yield* store.append(id, [makeUserMessage("go"), makeToolCalls("c1", "c2", "c3")])
       yield* store.begin(id, ["c1", "c2"])
-      yield* store.append(id, [result("c2", "done")])
+      yield* store.append(id, [buildToolResult("c2", "done")])
       const told = [["c1", Conversation.mayHaveHappenedResult], ["c2", "done"], ["c3", Conversation.cancelledResult]]
       for (const prompt of ["go on", "and again"]) yield* Agent.run({ prompt, sessionId: "s1" })
       for (const { messages } of fake.asked) assert.deepStrictEqual(results(messages), told)
@@ -129,10 +129,10 @@ describe("a session whose process died", () => {
     const fake = Fake.make(Fake.text("ok"))
     return Effect.gen(function*() {
       const store = yield* SessionStore.SessionStore
-      yield* store.create(newSession("s1"))
-      yield* store.append(id, [user("go"), calling("call_1_0")])
+      yield* store.create(makeNewSession("s1"))
+      yield* store.append(id, [makeUserMessage("go"), makeToolCalls("call_1_0")])
       yield* store.begin(id, ["call_1_0"])
-      yield* store.append(id, [result("call_1_0", "done"), assistant("fine"), user("go"), calling("call_1_0")])
+      yield* store.append(id, [buildToolResult("call_1_0", "done"), makeAssistantMessage("fine"), makeUserMessage("go"), makeToolCalls("call_1_0")])
       yield* Agent.run({ prompt: "go on", sessionId: "s1" })
       assert.deepStrictEqual(results(fake.asked[0]?.messages ?? []), [
         ["call_1_0", "done"],

@@ -111,8 +111,8 @@ const trial = Effect.fnUntraced(function*(
   const told = toldOf(messages)
   const left = readFileSync(traces, "utf8")
   // Nothing is lost, asked twice or run twice.
-  assert.deepStrictEqual(told.map(([id]) => id).toSorted(), messages.flatMap(Conversation.toolCalls).map(({ id }) => id).toSorted())
-  assert.deepStrictEqual(Conversation.openCalls(messages), [])
+  assert.deepStrictEqual(told.map(([id]) => id).toSorted(), messages.flatMap(Conversation.listToolCalls).map(({ id }) => id).toSorted())
+  assert.deepStrictEqual(Conversation.listOpenCalls(messages), [])
   for (const [id, what] of told) {
     const [began, ended] = [count(left, `begin ${id}\n`), count(left, `end ${id}\n`)]
     assert.isAtMost(began, 1, `${id} ran twice`)
@@ -159,7 +159,7 @@ const compactingTrial = Effect.fnUntraced(function*({ delay, line }: { readonly 
   const chain = Effect.provide(Effect.gen(function*() {
     const store = yield* SessionStore.SessionStore
     const newest = yield* store.get(yield* store.newest(SessionId.make("s")))
-    const sessions = Option.isNone(newest) ? [] : yield* SessionChain.of(newest.value)
+    const sessions = Option.isNone(newest) ? [] : yield* SessionChain.readChain(newest.value)
     return yield* Effect.forEach(sessions, ({ id }) => store.messages(id))
   }), SessionStore.layerSqlite({ path }), { local: true })
 
@@ -183,7 +183,7 @@ const compactingTrial = Effect.fnUntraced(function*({ delay, line }: { readonly 
   assert.include(markOf(sessions.at(-1)?.at(-1)), "answer after")
   const left = readFileSync(traces, "utf8")
   for (const messages of sessions) {
-    assert.deepStrictEqual(Conversation.openCalls(messages), [])
+    assert.deepStrictEqual(Conversation.listOpenCalls(messages), [])
     for (const [id, what] of toldOf(messages)) {
       const [began, ended] = [count(left, `begin ${id}\n`), count(left, `end ${id}\n`)]
       assert.isAtMost(began, 1, `${id} ran twice`)

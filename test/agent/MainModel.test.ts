@@ -21,7 +21,7 @@ const catalogueOf = (contextLength?: number): Catalogue.Service =>
       model: { provider: "auto", streaming: true, ...contextLength === undefined ? {} : { default: "gpt-4-0613", contextLength } },
       customProviders: []
     },
-    windows: ContextWindow.memory(),
+    windows: ContextWindow.makeInMemory(),
     lists: ModelLists.none,
     get: () => Effect.succeed(undefined),
     post: () => Effect.succeed(undefined)
@@ -92,6 +92,6 @@ describe("the main model", () => {
   it.effect("is not spoken of where it is known, nor of an application's own", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* Effect.provide(notices("hi"), setup("gpt-5").layer), [])
-      assert.deepStrictEqual(yield* Effect.provide(notices("hi"), setup("mine-1", Catalogue.bundled()).layer), [])
+      assert.deepStrictEqual(yield* Effect.provide(notices("hi"), setup("mine-1", Catalogue.makeBundled()).layer), [])
     }))
 })

@@ -159,7 +159,7 @@ describe("an external memory", () => {
     const fake = Fake.make(Fake.calls(Fake.call("m1", "memory", change)), Fake.text("done"))
     const files = Layer.unwrap(Effect.map(temporaryDirectory, (directory) =>
       MemoryStore.layer({ directory, database: `${directory}/state.db`, limits: { memory: 2_200, user: 1_375 } }))).pipe(Layer.provide(NodeServices.layer))
-    const runtime = Runtime.layer({ provider: Layer.succeed(Provider, fake.provider), tools: [MemoryTool.toolset], plugins: [Plugin.untyped({ name: "mem" }, Effect.succeed(finish())) as Plugin.Plugin] }).pipe(Layer.provide(files))
+    const runtime = Runtime.layer({ provider: Layer.succeed(Provider, fake.provider), tools: [MemoryTool.toolset], plugins: [Plugin.makeUntyped({ name: "mem" }, Effect.succeed(finish())) as Plugin.Plugin] }).pipe(Layer.provide(files))
     return Effect.gen(function*() {
       yield* Effect.provide(say("hi"), runtime)
       assert.deepStrictEqual(userTexts(fake.asked[0]), [`${fence("recalled for hi")}\nhi`])

@@ -9,7 +9,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import { Agent, Runtime, Scripted, SessionStore, Toolset } from "../../src/index.ts"
-import { newSession, result, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, buildToolResult, makeUserMessage } from "../support/sessionStoreConformance.ts"
 
 const make = (name: string) => Tool.make(name, { parameters: Schema.Struct({ id: Schema.String }), success: Schema.String })
 const Once = make("once")
@@ -25,8 +25,8 @@ const calls = Prompt.assistantMessage({
 /** The session as a process left it that was killed: `a` has a result, `b` and `c` began. */
 const left = Effect.gen(function*() {
   const store = yield* SessionStore.SessionStore
-  yield* store.create(newSession("killed"))
-  yield* store.append(id, [user("work"), calls, result("a", "did a")])
+  yield* store.create(makeNewSession("killed"))
+  yield* store.append(id, [makeUserMessage("work"), calls, buildToolResult("a", "did a")])
   yield* store.begin(id, ["b", "c"])
 })
 

@@ -199,7 +199,7 @@ describe("results of tools", () => {
       Fake.calls(Fake.call("1", "text", { text: "a", times: 13_000 }), Fake.call("2", "text", { text: "b", times: 11_000 })),
       Fake.text("done")
     ])
-    const bundled = Catalogue.bundled()
+    const bundled = Catalogue.makeBundled()
     const window = { tokens: 20_000, source: "config" as const }
     const small = Layer.succeed(Catalogue.Catalogue, {
       ...bundled,

@@ -94,7 +94,7 @@ for (const [how, interruption] of ways) {
     it.effect("a plain tool of a plugin", () =>
       Effect.gen(function*() {
         const fake = Fake.make(Fake.calls(Fake.call("c1", "plugged", {})), Fake.text("done"))
-        const plugin = Plugin.value({
+        const plugin = Plugin.fromValue({
           name: "plugged",
           tools: [Toolset.fromBound("plugged", [plain], Effect.map(setOf(interruption).bind, (tools) =>
             tools.slice(0, 1).map((bound) => ({

@@ -76,7 +76,7 @@ describe("sinks", () => {
   it("lines of the log and of errors", () => {
     assert.deepStrictEqual(planted(LogLine.render("Warn", [`failed at ${address}`, new Error(key)])), [])
     for (const error of [new ConfigError({ path: "x", message: `bad ${address} ${key}` }), new Error(`${address} ${key}`), `${key} ${address}`]) {
-      assert.deepStrictEqual(planted(ErrorLine.of(error).line), [])
+      assert.deepStrictEqual(planted(ErrorLine.fromError(error).line), [])
     }
   })
 

@@ -13,7 +13,7 @@ import * as Agent from "../../src/agent/Agent.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { ExecutionBlocked } from "../../src/domain/AgentError.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
-import { textDelta, withParts } from "../../src/domain/Model.ts"
+import { makeTextDelta, withParts } from "../../src/domain/Model.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
@@ -58,7 +58,7 @@ const play = Effect.fnUntraced(function*(
       events,
       shown: shownBy(events),
       result: Exit.isSuccess(exit) ? exit.value.text : undefined,
-      stored: messages.filter(({ role }) => role === "assistant").map(Conversation.text),
+      stored: messages.filter(({ role }) => role === "assistant").map(Conversation.readText),
       replaced: events.filter(({ _tag }) => _tag === "TextReplaced")
     }
   }).pipe(Effect.provide(layer))
@@ -67,7 +67,7 @@ const play = Effect.fnUntraced(function*(
 /** A model that streams these pieces alone. */
 const streaming = (pieces: ReadonlyArray<string>): Fake.Turn => (_, options) =>
   Effect.as(
-    Effect.forEach(pieces, (piece) => options?.onPart?.([textDelta("1", piece)]) ?? Effect.void),
+    Effect.forEach(pieces, (piece) => options?.onPart?.([makeTextDelta("1", piece)]) ?? Effect.void),
     Fake.textAnswer(pieces.join(""))
   )
 
@@ -160,7 +160,7 @@ describe("an answer that is changed after it was shown", () => {
         name: "redact",
         wrap: (next) => (params) =>
           next(params, {
-            onPart: (parts) => Effect.succeed(parts.map((part) => part.type === "text-delta" ? textDelta(part.id, part.delta.replace("secret", "[removed]")) : part))
+            onPart: (parts) => Effect.succeed(parts.map((part) => part.type === "text-delta" ? makeTextDelta(part.id, part.delta.replace("secret", "[removed]")) : part))
           })
       })
       const playing = yield* Effect.forkChild(play(turn, { middleware: [redact] }))

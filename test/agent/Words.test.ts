@@ -159,11 +159,11 @@ describe("AnswerText", () => {
     Schema.Literals(["<", "</", "memory-context", ">", " ", "\n", "sk-", "a1B2a1B2a1B2a1B2a1B2", "\ud83d", "\ude00", "plugin-context", "-----BEGIN ", "PRIVATE KEY-----", "`"])
   ])
   prop("shows the same in pieces as at once, and never throws", [Schema.Array(piece)], ([pieces]) => {
-    const watcher = AnswerText.watcher(true)
+    const watcher = AnswerText.makeWatcher(true)
     const deltas = [...pieces.flatMap((delta) => watcher.see([Response.makePart("text-delta", { id: "1", delta })])), ...watcher.end()]
     const shown = deltas.map((part) => part.type === "text-delta" ? part.delta : "").join("")
-    const whole = AnswerText.keptOf(Fake.textAnswer(pieces.join(""))).parts.map((part) => part.type === "text" ? part.text : "").join("")
-    assert.strictEqual(shown, AnswerText.shown(whole, true))
+    const whole = AnswerText.cleanAnswer(Fake.textAnswer(pieces.join(""))).parts.map((part) => part.type === "text" ? part.text : "").join("")
+    assert.strictEqual(shown, AnswerText.toDisplayText(whole, true))
     assert.isTrue(shown.isWellFormed())
   })
 })

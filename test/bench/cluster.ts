@@ -64,8 +64,8 @@ const measure = async (url: string, runners: number, count: number, folder: stri
     const ids = Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
     const began = performance.now()
     const ends: Array<number> = []
-    yield* Effect.forEach(ids, (id) => Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: id.replace(/^.*-/, "row ") })), { concurrency: 4 })
-    yield* Cluster.settled(ids, (some) => Effect.sync(() => {
+    yield* Effect.forEach(ids, (id) => Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: id.replace(/^.*-/, "row ") })), { concurrency: 4 })
+    yield* Cluster.waitForOutcomes(ids, (some) => Effect.sync(() => {
       const at = performance.now() - began
       for (let index = 0; index < some.size; index++) ends.push(at)
     }))

@@ -92,12 +92,12 @@ row("a change of the width, 2,000 blocks and more", micros(() => {
 }) / 20)
 row("blocks laid out by it", (own.transcript.layouts.count() - before) / 20, "")
 resize(90)
-const source = TranscriptView.sourceOf(transcript)
-let state = TranscriptView.atEnd(source, source.count - 1, 39)
+const source = TranscriptView.makeSource(transcript)
+let state = TranscriptView.moveToEnd(source, source.count - 1, 39)
 let steps = 0
 row("a step through the view", micros(() => {
   for (; steps < source.count; steps++) {
-    state = TranscriptView.press(TranscriptView.sourceOf(transcript), state, "up", 39) ?? state
-    TranscriptView.window(source, state, 39, "> ")
+    state = TranscriptView.pressKey(TranscriptView.makeSource(transcript), state, "up", 39) ?? state
+    TranscriptView.renderWindow(source, state, 39, "> ")
   }
 }) / Math.max(1, steps))

@@ -24,9 +24,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const written = async (name: string, traces: ReadonlyArray<TraceView.Named>): Promise<string> => {
+const written = async (name: string, traces: ReadonlyArray<TraceView.NamedTrace>): Promise<string> => {
   const path = join(folder, `${name}.html`)
-  writeFileSync(path, await Effect.runPromise(TraceView.page(traces)))
+  writeFileSync(path, await Effect.runPromise(TraceView.renderPage(traces)))
   return pathToFileURL(path).href
 }
 

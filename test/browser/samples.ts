@@ -27,7 +27,7 @@ const answer = (text: string, prompt: number, completion: number, cached = 0) =>
 
 const long = Array.from({ length: 120 }, (_, index) => `line ${index + 1}: the quick brown fox jumps over the lazy dog`).join("\n")
 
-const sample = (name: string, said: string, last: string): TraceView.Named => {
+const sample = (name: string, said: string, last: string): TraceView.NamedTrace => {
   const { events, mark, scope } = writer()
   const system = { role: "system", content: "You are Hermes, an agent that works with tools." }
   const user = { role: "user", content: said }
@@ -56,13 +56,13 @@ const sample = (name: string, said: string, last: string): TraceView.Named => {
 }
 
 /** A run. */
-export const run = (): TraceView.Named => sample("run", "Why did the service stop last night?", "The disk was full.\nRemove the old logs, and it starts again.")
+export const run = (): TraceView.NamedTrace => sample("run", "Why did the service stop last night?", "The disk was full.\nRemove the old logs, and it starts again.")
 
 /** The same task another day. */
-export const other = (): TraceView.Named => sample("other", "Why did the service stop last night?", "The disk was full.\nI removed nothing: you denied it.")
+export const other = (): TraceView.NamedTrace => sample("other", "Why did the service stop last night?", "The disk was full.\nI removed nothing: you denied it.")
 
 /** Texts that want to be more than text. */
-export const hostile = (): TraceView.Named => {
+export const hostile = (): TraceView.NamedTrace => {
   const { events, scope } = writer()
   const bad = "</script><script>globalThis.hacked = 1</script><img src=x onerror=\"globalThis.hacked = 2\">"
   scope("start", "agent", "A", null, 0, bad, null)
@@ -75,7 +75,7 @@ export const hostile = (): TraceView.Named => {
 }
 
 /** A long run. */
-export const many = (count: number): TraceView.Named => {
+export const many = (count: number): TraceView.NamedTrace => {
   const { events, scope } = writer()
   const messages: Array<object> = []
   let at = 0

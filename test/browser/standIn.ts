@@ -84,7 +84,7 @@ const manyMessages = (): ReadonlyArray<Message> =>
 export const detailOf = (one: SessionSummary): SessionDetail => ({
   sequence: 1,
   summary: one,
-  data: TraceView.data([one.id === "other" ? Samples.other() : Samples.run()]),
+  data: TraceView.buildData([one.id === "other" ? Samples.other() : Samples.run()]),
   messages: one.id === "long" ? manyMessages() : one.id === "nested" ? nested.map((text, position): Message => ({ role: "assistant", origin: "model", position, parts: [{ type: "text", text }] })) : messages(),
   runs,
   agents: [
@@ -127,7 +127,7 @@ const aggregates = (all: ReadonlyArray<SessionSummary>): Aggregates => ({
 const side = (one: SessionSummary, factor: number): Side => ({ ...totals(factor), session: one.id, name: one.title ?? one.id, duration: 8120 * factor, status: one.status, models: one.models, tools: one.tools })
 
 const comparison = (left: SessionSummary, right: SessionSummary): Comparison => {
-  const data = TraceView.data([{ ...Samples.run(), name: left.title ?? left.id }, { ...Samples.other(), name: right.title ?? right.id }])
+  const data = TraceView.buildData([{ ...Samples.run(), name: left.title ?? left.id }, { ...Samples.other(), name: right.title ?? right.id }])
   const change = data.diff?.findIndex(({ state }) => state !== "same") ?? -1
   return { left: side(left, 1), right: side(right, 1.4), data, first: { change, state: "changed", left: "The disk was full. Remove the old logs, and it starts again.", right: "The disk was full. I removed nothing: you denied it." } }
 }

@@ -157,10 +157,10 @@ const system = Prompt.systemMessage({ content: "system" })
 const context = { sessionId: SessionId.make("s"), taskId: TaskId.make("s"), turnId: TurnId.make("t") }
 
 const shown = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> => messages.map((message) => {
-  const summary = SummaryText.summaryOf(message)
+  const summary = SummaryText.findSummary(message)
   if (summary !== undefined) return `summary: ${summary}`
   if (typeof message.content === "string") return message.content
-  return message.content.map((part) => part.type === "text" ? part.text.slice(0, 20) : part.type === "tool-result" ? Prune.resultOf(part).slice(0, 9) : part.type).join("")
+  return message.content.map((part) => part.type === "text" ? part.text.slice(0, 20) : part.type === "tool-result" ? Prune.readResultText(part).slice(0, 9) : part.type).join("")
 })
 
 const planOf = (plan: Partial<CompactionPlan>): CompactionPlan => ({ strategy: "tool_result_compaction", keep: { unit: "iteration", count: 1 }, attempts: 1, ...plan })

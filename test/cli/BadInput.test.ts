@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { commandNames, root } from "../../src/cli/Hermes.ts"
+import { commandNames, makeRootCommand } from "../../src/cli/Hermes.ts"
 import { machine } from "../support/hermesInProcess.ts"
 
 /** Every command of the program, as the words of it. */
@@ -204,7 +204,7 @@ const withoutNames = [
 describe("input that cannot be used", () => {
   it.effect("has a case for every command of the program", () =>
     Effect.gen(function*() {
-      const commands = commandsOf(yield* root(commandNames), "")
+      const commands = commandsOf(yield* makeRootCommand(commandNames), "")
       assert.deepStrictEqual(commands.toSorted(), [...Object.keys(mistakes), ...withoutNames].toSorted())
     }))
 

@@ -31,7 +31,7 @@ describe("skills in a session", () => {
   it.effect("are listed, and sent before what was typed; one that was made later is reached by its name", () =>
     Effect.gen(function*() {
       const { block, put, store } = yield* setup
-      return yield* session({ commands: yield* ChatSkills.commands(store) }, ({ model, type, until }) =>
+      return yield* session({ commands: yield* ChatSkills.makeCommands(store) }, ({ model, type, until }) =>
         Effect.gen(function*() {
           const sent = () => {
             const message = model.asked.at(-1)?.messages.findLast(({ role }) => role === "user")
@@ -61,7 +61,7 @@ describe("skills in a session", () => {
     Effect.gen(function*() {
       const { store } = yield* setup
       yield* session({
-        preload: (id, prompt) => Effect.map(Effect.orDie(ChatSkills.preloaded(store, { skills: ["review", "deploy,review"] }, id)), (text) => ChatSkills.withSkills(text, prompt))
+        preload: (id, prompt) => Effect.map(Effect.orDie(ChatSkills.preloadSkills(store, { skills: ["review", "deploy,review"] }, id)), (text) => ChatSkills.withSkills(text, prompt))
       }, ({ model, type, until }) =>
         Effect.gen(function*() {
           const loaded = () => (JSON.stringify(model.asked.at(-1)?.messages.filter(({ role }) => role === "user") ?? []).match(/<skill name=/g) ?? []).length

@@ -1,6 +1,6 @@
 // How a run that is not a completed one is described, on the command line and in a conversation.
 import { assert, describe, it } from "@effect/vitest"
-import { endingText } from "../../src/cli/SingleQuery.ts"
+import { describeEnding } from "../../src/cli/SingleQuery.ts"
 import * as Turn from "../../src/cli/interactive/Turn.ts"
 import * as Cost from "../../src/domain/Cost.ts"
 import { SessionId, TurnId } from "../../src/domain/Ids.ts"
@@ -18,7 +18,7 @@ const ended = (exit: Exit, limit?: Limit): RunResult => ({
   provider: "p",
   model: "m",
   usage: Usage.zero,
-  cost: Cost.spent(Cost.nothing)
+  cost: Cost.toSpent(Cost.nothing)
 })
 
 describe("the end of a run that used up a limit", () => {
@@ -31,15 +31,15 @@ describe("the end of a run that used up a limit", () => {
     ]
     for (const [limit, words] of cases) {
       const result = ended("budget_exhausted", limit)
-      assert.strictEqual(endingText(result), `stopped, because ${words}, or continue with \`hermes chat --resume s1\``)
-      assert.match(Turn.ending(result) ?? "", /^Stopped, because the .* for the run is used up\. Type "continue" to continue\.$/)
+      assert.strictEqual(describeEnding(result), `stopped, because ${words}, or continue with \`hermes chat --resume s1\``)
+      assert.match(Turn.describeEnding(result) ?? "", /^Stopped, because the .* for the run is used up\. Type "continue" to continue\.$/)
     }
-    assert.match(endingText(ended("max_iterations_reached", "iterations")) ?? "", /^stopped after 2 model calls .* raise --max-turns/)
-    assert.match(Turn.ending(ended("max_iterations_reached", "iterations")) ?? "", /^Stopped after 2 model calls/)
+    assert.match(describeEnding(ended("max_iterations_reached", "iterations")) ?? "", /^stopped after 2 model calls .* raise --max-turns/)
+    assert.match(Turn.describeEnding(ended("max_iterations_reached", "iterations")) ?? "", /^Stopped after 2 model calls/)
   })
 
   it("says nothing of a completed run", () => {
-    assert.isUndefined(endingText(ended("text_response")))
-    assert.isUndefined(Turn.ending(ended("text_response")))
+    assert.isUndefined(describeEnding(ended("text_response")))
+    assert.isUndefined(Turn.describeEnding(ended("text_response")))
   })
 })

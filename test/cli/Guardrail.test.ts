@@ -96,7 +96,7 @@ describe("bedrock.guardrail", () => {
       const server = yield* bedrock
       const other = yield* HttpServer.make((_, response) =>
         HttpServer.json(response, 200, { choices: [{ message: { role: "assistant", content: "ALLOW" } }] }))
-      const settings = yield* Settings.pipe(Effect.provide(Config.layerOf({
+      const settings = yield* Settings.pipe(Effect.provide(Config.layerFromFile({
         model: { provider: "bedrock", default: "us.anthropic.claude-sonnet-4-5-20250929-v1:0", base_url: server.url, api_key: "k" },
         bedrock: { guardrail: { guardrail_identifier: "gr-1", guardrail_version: "2" } },
         auxiliary: { approval: { provider: "custom", model: "judge", base_url: `${other.url}/v1`, api_key: "k" } }

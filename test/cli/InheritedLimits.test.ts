@@ -9,7 +9,7 @@ import * as Pseudo from "../support/pseudoTerminal.ts"
 const turns = (...commands: ReadonlyArray<string>): string =>
   JSON.stringify({ turns: [...commands.map((command) => ({ tool_calls: [{ name: "terminal", arguments: { command } }] })), { text: "done" }] })
 
-const limited = (more: Partial<InheritedLimits.Limits> = {}) => ({ [InheritedLimits.variable]: InheritedLimits.write({ ...InheritedLimits.strictest, roots: ["/"], ...more }) })
+const limited = (more: Partial<InheritedLimits.Limits> = {}) => ({ [InheritedLimits.variable]: InheritedLimits.encodeLimits({ ...InheritedLimits.strictest, roots: ["/"], ...more }) })
 
 describe("a started hermes", () => {
   it.live("gets the limits of the run: its mode, its lists, its directory, one deeper", () =>
@@ -19,7 +19,7 @@ describe("a started hermes", () => {
       put("turns.yaml", turns("printenv HERMES_LIMITS"))
       const { stdout } = yield* hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"])
       const output = stdout.split("\n").filter((line) => line.includes("\"tool_result\"")).map((line) => String(JSON.parse(line).output))[0] ?? ""
-      const limits = InheritedLimits.read({ HERMES_LIMITS: String(JSON.parse(output).output).trim() })
+      const limits = InheritedLimits.readLimits({ HERMES_LIMITS: String(JSON.parse(output).output).trim() })
       assert.deepStrictEqual(limits, { ...InheritedLimits.strictest, unknownHosts: "ask", unknownCommands: "allow", deny: ["npm publish*"], allow: ["git push*"], roots: [cwd] })
     }))
 

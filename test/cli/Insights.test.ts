@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as TextCharts from "../../src/cli/render/TextCharts.ts"
-import { short } from "../../src/cli/render/UsageText.ts"
+import { abbreviateCount } from "../../src/cli/render/UsageText.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
 import * as Width from "../../src/cli/render/Width.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
@@ -102,7 +102,7 @@ describe("hermes insights", () => {
       assert.match(stdout, /\nPlatforms\ncli +█+ +4 calls · \S+\nother +█+ +2 calls · /)
       assert.match(stdout, /\nBusiest hours\n\d\d:00 +█+ +\d\n/)
       assert.match(stdout, /\nMost messages +\S+ .+, \d+ messages, /)
-      assert.isTrue(stdout.split("\n").every((line) => Width.of(line) <= 80))
+      assert.isTrue(stdout.split("\n").every((line) => Width.measure(line) <= 80))
     }))
 
   it.live("counts messages of users, and uses of skills by the model and by the user", () =>
@@ -176,7 +176,7 @@ describe("hermes insights", () => {
           assert.strictEqual(written.includes("\u001b["), !("NO_COLOR" in env), `${columns}`)
           const lines = Paint.strip(written).split(/\r?\n/u)
           assert.include(lines, "Insights: the last 30 days")
-          assert.deepStrictEqual(lines.filter((line) => Width.of(line) > columns), [])
+          assert.deepStrictEqual(lines.filter((line) => Width.measure(line) > columns), [])
         }
         assert.notInclude((yield* hermes(["insights"])).stdout, "\u001b")
       }).pipe(Effect.scoped))
@@ -191,14 +191,14 @@ describe("charts", () => {
     for (let columns = 40; columns <= 160; columns++) {
       for (const count of [1, 3, 7, 31, 400]) {
         const points = Array.from({ length: count }, (_, index) => ({ name: `2026-01-${index}`, value: values[index % values.length] ?? 0 }))
-        for (const line of TextCharts.timeline(points, { columns, paint: Paint.plain }, short)) assert.isAtMost(Width.of(line), columns)
+        for (const line of TextCharts.renderTimeline(points, { columns, paint: Paint.plain }, abbreviateCount)) assert.isAtMost(Width.measure(line), columns)
       }
       const rows = values.map((value, index) => ({ name: names[index % names.length] ?? "", value, note: `${value} · 3 calls · $0.12` }))
-      const lines = TextCharts.bars(rows, { columns, paint: Paint.plain })
+      const lines = TextCharts.renderBars(rows, { columns, paint: Paint.plain })
       assert.strictEqual(lines.length, rows.length)
-      for (const line of lines) assert.isAtMost(Width.of(line), columns)
+      for (const line of lines) assert.isAtMost(Width.measure(line), columns)
     }
-    const [none, some] = TextCharts.bars([{ name: "x", value: 0, note: "" }, { name: "y", value: 1, note: "" }, { name: "z", value: 1e6, note: "" }], { columns: 60, paint: Paint.plain })
+    const [none, some] = TextCharts.renderBars([{ name: "x", value: 0, note: "" }, { name: "y", value: 1, note: "" }, { name: "z", value: 1e6, note: "" }], { columns: 60, paint: Paint.plain })
     assert.deepStrictEqual([none, some], ["x", "y  ▏"])
   })
 })

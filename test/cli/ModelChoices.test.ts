@@ -39,7 +39,7 @@ describe("ModelChoices", () => {
         primary: Effect.succeed({ provider: "custom", model: "local-one", apiMode: "chat_completions", baseUrl: first.baseUrl }),
         primaryRoute: Effect.succeed(first),
         catalogue: {
-          ...Catalogue.bundled(),
+          ...Catalogue.makeBundled(),
           window: () => Effect.succeed({ tokens: 32_000, source: "config" }),
           listed: ({ apiKey, baseUrl }) =>
             Effect.sync(() => {

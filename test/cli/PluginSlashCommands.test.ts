@@ -2,13 +2,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { pluginCommands, reserved } from "../../src/cli/InteractiveChat.ts"
+import { toDialogCommands, reserved } from "../../src/cli/InteractiveChat.ts"
 import { session } from "../support/interactiveSession.ts"
 
 describe("slash commands of plugins", () => {
   it.effect("show what they give, and what went wrong, and the session goes on", () =>
     session({
-      commands: pluginCommands([
+      commands: toDialogCommands([
         { name: "shout", description: "Says it\u001b[31m loudly", argsHint: "TEXT", run: (args) => Effect.succeed(args.toUpperCase()) },
         { name: "silent", run: () => Effect.void },
         { name: "broken", run: () => Effect.fail(new Error("no luck")) },

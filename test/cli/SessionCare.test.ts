@@ -13,7 +13,7 @@ import * as RunRecord from "../../src/session/RunRecord.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import { sessionIdOf } from "../support/hermes.ts"
 import { machine } from "../support/hermesInProcess.ts"
-import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { sessions } from "../support/stateDatabase.ts"
 
 const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
@@ -97,7 +97,7 @@ describe("hermes sessions delete", () => {
     Effect.gen(function*() {
       const { hermes, home, id, database } = yield* talked
       yield* SessionStore.SessionStore.use((store) =>
-        Effect.andThen(store.create(newSession("child", { parentId: SessionId.make(id), source: "subagent" })), store.append(SessionId.make("child"), [user("zebra")]))
+        Effect.andThen(store.create(makeNewSession("child", { parentId: SessionId.make(id), source: "subagent" })), store.append(SessionId.make("child"), [makeUserMessage("zebra")]))
       ).pipe(Effect.provide(SessionStore.layerSqlite({ path: database })))
       const asked = yield* hermes(["sessions", "delete", id])
       assert.deepInclude(asked, { code: 2, stdout: "", stderr: `Error: Not a terminal. Pass --yes to delete session ${id}.\n` })
@@ -228,7 +228,7 @@ describe("hermes sessions stats and optimize", () => {
       assert.match(text, /^Sessions +1 +\d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d\nMessages +6 +/)
       assert.match(text, /\ncli +1 session +6 messages\n$/)
       yield* SessionStore.SessionStore.use((store) =>
-        Effect.andThen(store.create(newSession("big")), store.append(SessionId.make("big"), [user("word ".repeat(200_000))]))
+        Effect.andThen(store.create(makeNewSession("big")), store.append(SessionId.make("big"), [makeUserMessage("word ".repeat(200_000))]))
       ).pipe(Effect.provide(SessionStore.layerSqlite({ path: database })))
       yield* hermes(["sessions", "delete", "big", "-y"])
       const optimized = yield* hermes(["sessions", "optimize"])
@@ -295,7 +295,7 @@ describe("hermes sessions repair", () => {
       const { database, hermes, home, id } = yield* talked
       yield* SessionStore.SessionStore.use((store) =>
         Effect.forEach(Array.from({ length: 40 }, (_, index) => `s${index}`), (name) =>
-          Effect.andThen(store.create(newSession(name)), store.append(SessionId.make(name), [user(`${name} ${"words of it ".repeat(600)}`)])))
+          Effect.andThen(store.create(makeNewSession(name)), store.append(SessionId.make(name), [makeUserMessage(`${name} ${"words of it ".repeat(600)}`)])))
       ).pipe(Effect.provide(SessionStore.layerSqlite({ path: database })))
       exec(database, "PRAGMA wal_checkpoint(TRUNCATE)")
       const bytes = readFileSync(database)

@@ -28,7 +28,7 @@ const finished = (output: string, more: Partial<Extract<RunEvent, { _tag: "ToolF
   ...more
 })
 
-const ending: RunSummary = { exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, cost: Cost.spent(Cost.nothing), error: undefined }
+const ending: RunSummary = { exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, cost: Cost.toSpent(Cost.nothing), error: undefined }
 
 const project = Effect.fnUntraced(function*(
   events: ReadonlyArray<RunEvent>,

@@ -51,9 +51,9 @@ describe("text of a model on stdout and stderr", () => {
 
   it("text without such characters stays as it is, byte for byte; an unfinished sequence loses its introducer only", () => {
     const text = "a\tb\nc 日本 👩‍👩‍👧 é ␛ [2J"
-    assert.strictEqual(SafeText.plain(text), text)
-    assert.strictEqual(SafeText.plain(`\u001b]52;c;${text}`), `52;c;${text}`)
-    assert.strictEqual(SafeText.plain("50 %\r100 %\r\ndone"), "50 %␍100 %\ndone")
+    assert.strictEqual(SafeText.toPlainText(text), text)
+    assert.strictEqual(SafeText.toPlainText(`\u001b]52;c;${text}`), `52;c;${text}`)
+    assert.strictEqual(SafeText.toPlainText("50 %\r100 %\r\ndone"), "50 %␍100 %\ndone")
   })
 })
 

@@ -4,12 +4,12 @@ import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { machine } from "../support/hermesInProcess.ts"
-import { summary } from "../../src/cli/ToolsCommand.ts"
+import { summariseDescription } from "../../src/cli/ToolsCommand.ts"
 
 it("a tool is told in its first sentence, and what a list follows ends like one", () => {
-  assert.strictEqual(summary("Reads a file. Then more."), "Reads a file.")
-  assert.strictEqual(summary("Asks the user when:\n- it must\n- it may"), "Asks the user when.")
-  assert.strictEqual(summary("One:two three"), "One:two three")
+  assert.strictEqual(summariseDescription("Reads a file. Then more."), "Reads a file.")
+  assert.strictEqual(summariseDescription("Asks the user when:\n- it must\n- it may"), "Asks the user when.")
+  assert.strictEqual(summariseDescription("One:two three"), "One:two three")
 })
 
 describe("hermes tools", () => {

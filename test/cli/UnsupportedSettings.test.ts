@@ -21,7 +21,7 @@ describe("an application's runtime", () => {
     Effect.gen(function*() {
       const home = yield* temporaryDirectory
       const program = Layer.unwrap(Settings.use((settings) => Effect.succeed(Runtime.program(settings, { withoutModel: true })))).pipe(
-        Layer.provide(Config.layerOf({ terminal: { backend: "modal" } })),
+        Layer.provide(Config.layerFromFile({ terminal: { backend: "modal" } })),
         Layer.provide(Layer.mergeAll(Home.layerAt(home), Environment.Environment.layerOf({}))),
         Layer.provide(NodeServices.layer)
       )

@@ -25,16 +25,16 @@ const finished = (text: string): RunEvent => ({
   provider: "p",
   model: "m",
   usage: Usage.zero,
-  cost: Cost.spent(Cost.nothing)
+  cost: Cost.toSpent(Cost.nothing)
 })
 
 const project = Effect.fnUntraced(function*(events: ReadonlyArray<RunEvent>, live = true) {
   const { output, stderr, stdout } = capture()
-  const view = View.text(output)
+  const view = View.makeTextView(output)
   view.prepare({ display, live })
   yield* view.events(events)
   view.note?.("Warning: odd")
-  yield* view.end({ exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, cost: Cost.spent(Cost.nothing), error: undefined })
+  yield* view.end({ exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, cost: Cost.toSpent(Cost.nothing), error: undefined })
   assert.isUndefined(view.live, "nothing moves where nobody looks")
   return [stdout(), stderr()]
 })
@@ -62,9 +62,9 @@ describe("the text view", () => {
 
 const shown = Effect.fnUntraced(function*(...events: ReadonlyArray<RunEvent>) {
   const { output, stderr, stdout } = capture()
-  const view = View.quiet(output)
+  const view = View.makeQuietView(output)
   yield* view.events(events)
-  yield* view.end({ exitCode: 0, sessionId: "s1", text: "Done.", usage: Usage.zero, cost: Cost.spent(Cost.nothing), error: undefined })
+  yield* view.end({ exitCode: 0, sessionId: "s1", text: "Done.", usage: Usage.zero, cost: Cost.toSpent(Cost.nothing), error: undefined })
   return [stdout(), stderr()]
 })
 

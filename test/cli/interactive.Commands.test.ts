@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Theme from "../../src/cli/render/Theme.ts"
-import { wordsOf } from "../../src/cli/ProgramCalls.ts"
+import { splitWords } from "../../src/cli/ProgramCalls.ts"
 import { machine, program } from "../support/hermes.ts"
 import { session } from "../support/interactiveSession.ts"
 import * as Pseudo from "../support/pseudoTerminal.ts"
@@ -94,7 +94,7 @@ describe("commands of a conversation", () => {
       })))
 
   it("words of an argument stay together in quotes", () =>
-    assert.deepEqual(wordsOf(`set display.theme "high contrast" 'a b' c`), ["set", "display.theme", "high contrast", "a b", "c"]))
+    assert.deepEqual(splitWords(`set display.theme "high contrast" 'a b' c`), ["set", "display.theme", "high contrast", "a b", "c"]))
 
   it.live.skipIf(Pseudo.launcher === undefined)("of the program run inside of it: /config, /doctor, /permissions, /export, /bug", () =>
     Effect.scoped(Effect.gen(function*() {

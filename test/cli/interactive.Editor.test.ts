@@ -51,7 +51,7 @@ describe("Keys", () => {
   })
 })
 
-const typed = (input: string, from: Editor.State = Editor.empty, history: ReadonlyArray<string> = []): Editor.Applied => {
+const typed = (input: string, from: Editor.State = Editor.empty, history: ReadonlyArray<string> = []): Editor.KeyResult => {
   let state = from
   let action: Editor.Action = { _tag: "None" }
   for (const key of Keys.make().push(input)) {
@@ -63,7 +63,7 @@ const typed = (input: string, from: Editor.State = Editor.empty, history: Readon
 }
 
 /** The text with the cursor in it. */
-const shown = ({ state: { cursor, text } }: Editor.Applied): string => `${text.slice(0, cursor)}|${text.slice(cursor)}`
+const shown = ({ state: { cursor, text } }: Editor.KeyResult): string => `${text.slice(0, cursor)}|${text.slice(cursor)}`
 
 const left = "\u001b[D"
 const up = "\u001b[A"
@@ -137,7 +137,7 @@ describe("Editor", () => {
     const { state } = typed(keys.join(""), Editor.empty, ["old", "é\nb"])
     const places = new Set([0])
     let at = 0
-    for (const grapheme of Width.graphemes(state.text)) {
+    for (const grapheme of Width.splitGraphemes(state.text)) {
       at += grapheme.text.length
       places.add(at)
     }
@@ -149,7 +149,7 @@ describe("Editor", () => {
     const size = { columns: 12, rows: 6 }
     const { cursor, lines } = Editor.render(state, { prompt: "> ", indent: 2, below: ["hint"] }, size)
     assert.isAtMost(lines.length, size.rows)
-    for (const line of lines) assert.isBelow(Width.of(line), size.columns)
+    for (const line of lines) assert.isBelow(Width.measure(line), size.columns)
     const line = lines[cursor?.row ?? -1] ?? ""
     const before = Width.split(line, cursor?.column ?? 0)[0].slice(2)
     assert.isTrue(state.text.slice(0, state.cursor).endsWith(before), JSON.stringify([state.text, state.cursor, before]))

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as Keys from "../../src/cli/interactive/Keys.ts"
 import * as Pastes from "../../src/cli/interactive/Pastes.ts"
-import { usage } from "../../src/cli/Failure.ts"
+import { makeUsageFailure } from "../../src/cli/Failure.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import { session } from "../support/interactiveSession.ts"
 
@@ -234,7 +234,7 @@ describe("Ctrl+G", () => {
     const editText = (text: string) =>
       Effect.suspend(() => {
         given.push(text)
-        return given.length === 1 ? Effect.succeed("from the editor\nin two lines\n") : Effect.fail(usage("the editor \"x\" ended with 1: set EDITOR"))
+        return given.length === 1 ? Effect.succeed("from the editor\nin two lines\n") : Effect.fail(makeUsageFailure("the editor \"x\" ended with 1: set EDITOR"))
       })
     return session({ editText }, ({ model, type, until }) =>
       Effect.gen(function*() {

@@ -1,7 +1,7 @@
 // A conversation without drawing, for screen readers and terminals that only write.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { note, Output, warn } from "../../src/cli/ProgramOutput.ts"
+import { printNote, Output, printWarnings } from "../../src/cli/ProgramOutput.ts"
 import * as LinearScreen from "../../src/cli/render/LinearScreen.ts"
 import { launcher, open } from "../support/pseudoTerminal.ts"
 import { machine, program } from "../support/hermes.ts"
@@ -44,9 +44,9 @@ describe("a note of the program", () => {
     Effect.gen(function*() {
       const { output, stderr } = capture()
       const onTerminal = { ...output, streams: { ...output.streams, aside: { ...output.streams.aside, terminal: true }, size: () => ({ columns: 20, rows: 24 }) } }
-      yield* Effect.provideService(note("Note: no model is configured here"), Output, onTerminal)
-      yield* Effect.provideService(warn(["one two three four five"]), Output, onTerminal)
-      yield* Effect.provideService(note("Note: no model is configured here"), Output, output)
+      yield* Effect.provideService(printNote("Note: no model is configured here"), Output, onTerminal)
+      yield* Effect.provideService(printWarnings(["one two three four five"]), Output, onTerminal)
+      yield* Effect.provideService(printNote("Note: no model is configured here"), Output, output)
       assert.strictEqual(
         stderr(),
         "Note: no model is\nconfigured here\nWarning: one two\nthree four five\nNote: no model is configured here\n"

@@ -1,7 +1,7 @@
 // /model and /effort: what is listed, what holds for the session, and what is kept.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { notDone } from "../../src/cli/Failure.ts"
+import { makeWorkFailure } from "../../src/cli/Failure.ts"
 import type { ModelChoice, ModelChoices } from "../../src/cli/ModelChoices.ts"
 import type { Route } from "../../src/domain/Route.ts"
 import { session } from "../support/interactiveSession.ts"
@@ -22,7 +22,7 @@ const models = (saved: Array<string> = []): ModelChoices => ({
         saved.push(model)
         return "model.default in config.yaml"
       })
-      : Effect.fail(notDone(`${model} is served by ${provider}: make it the default with \`hermes model\``))
+      : Effect.fail(makeWorkFailure(`${model} is served by ${provider}: make it the default with \`hermes model\``))
 })
 
 describe("/model", () => {

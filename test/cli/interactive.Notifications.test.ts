@@ -15,7 +15,7 @@ const turn: Turn = { id: 1, message: { id: "m1", origin: "client", prompt: "x", 
 const ended = (text: string, changes: Partial<Turn> = {}): HostEvent => ({
   _tag: "TurnEnded",
   turn: { ...turn, ...changes },
-  exit: Exit.succeed({ _tag: "RunFinished", sessionId, turnId: TurnId.make("t"), exit: "text_response", text, steps: 1, provider: "p", model: "m", usage: Usage.zero, cost: Cost.spent(Cost.nothing) })
+  exit: Exit.succeed({ _tag: "RunFinished", sessionId, turnId: TurnId.make("t"), exit: "text_response", text, steps: 1, provider: "p", model: "m", usage: Usage.zero, cost: Cost.toSpent(Cost.nothing) })
 })
 const asked: HostEvent = {
   _tag: "QuestionAsked",
@@ -86,13 +86,13 @@ describe("Notifications", () => {
     }))
 
   it("hostile text ends no sequence", () => {
-    const said = Notifications.sequence("osc777", "a\u0007\u001b]2;x\u001b\\;b\n".concat("z".repeat(500)))
+    const said = Notifications.makeSequence("osc777", "a\u0007\u001b]2;x\u001b\\;b\n".concat("z".repeat(500)))
     const [begin = "", text = "", ...rest] = said.split("hermes;")
     assert.deepStrictEqual([begin, rest], ["\u001b]777;notify;", []])
     assert.strictEqual(text.indexOf("\u0007"), text.length - 1)
     assert.notInclude(text, "\u001b")
     assert.notInclude(text, ";")
     assert.isBelow(said.length, 200)
-    assert.strictEqual(Notifications.sequence("off", "x"), "")
+    assert.strictEqual(Notifications.makeSequence("off", "x"), "")
   })
 })

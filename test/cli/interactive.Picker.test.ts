@@ -34,7 +34,7 @@ describe("FuzzyMatch", () => {
 })
 
 describe("Completions", () => {
-  const tokenAt = (text: string, cursor = text.length) => Completions.tokenAt({ text, cursor })
+  const tokenAt = (text: string, cursor = text.length) => Completions.findToken({ text, cursor })
 
   it("are offered for a word that begins with a sign, and for nothing else", () => {
     assert.deepStrictEqual(tokenAt("/re"), { kind: "command", from: 0, query: "re" })
@@ -48,10 +48,10 @@ describe("Completions", () => {
     const choices = Array.from({ length: 30 }, (_, index) => ({ label: `/command${index} [ARGUMENT]`, detail: "漢字 ".repeat(40), value: index }))
     for (const columns of [20, 40, 60, 80, 140]) {
       for (const selected of [0, 15, 29]) {
-        const rows = PromptLine.rows(choices, selected, { columns, rows: 24 }, Paint.plain)
+        const rows = PromptLine.renderRows(choices, selected, { columns, rows: 24 }, Paint.plain)
         assert.isAtMost(rows.length, 8)
         assert.strictEqual(rows.filter((row) => row.startsWith("❯ /command" + String(selected))).length, 1)
-        for (const row of rows) assert.isBelow(Width.of(row), columns)
+        for (const row of rows) assert.isBelow(Width.measure(row), columns)
       }
     }
   })

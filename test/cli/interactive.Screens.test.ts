@@ -53,7 +53,7 @@ describe("the screen", () => {
         yield* type(`\u0015${ctrlO}`)
         yield* until("↑↓")
         const shown = [asked, "═".repeat(20), listed.slice(listed.indexOf("fail")), "═".repeat(20), screen()].join("\n")
-        for (const line of shown.split("\n")) if (!isCode(line)) assert.isAtMost(Width.of(line), columns, line)
+        for (const line of shown.split("\n")) if (!isCode(line)) assert.isAtMost(Width.measure(line), columns, line)
         const file = `${folder}${columns}.txt`
         if (process.env["HERMES_TEST_RECORD"] === "1") {
           mkdirSync(folder, { recursive: true })

@@ -324,7 +324,7 @@ describe("Interactive session", () => {
       Effect.gen(function*() {
         yield* type("hello\r")
         yield* until("You said: hello")
-        const record = { provider: "fake", model: "fake-1", usage: { ...Usage.zero, inputTokens: 100, outputTokens: 20, requestCount: 2 }, cost: Cost.spent(Cost.included) }
+        const record = { provider: "fake", model: "fake-1", usage: { ...Usage.zero, inputTokens: 100, outputTokens: 20, requestCount: 2 }, cost: Cost.toSpent(Cost.included) }
         const from = SessionId.make("20260101_000000_aaaaaa")
         for (const name of ["second", "third"]) {
           const id = SessionId.make(name)
@@ -347,16 +347,16 @@ describe("Interactive session", () => {
   const fake = { provider: "fake", model: "fake-1", apiMode: "chat_completions", baseUrl: undefined } as const
   const auxiliary = (answer: string) => {
     const asked: Array<string> = []
-    const used = new Map<string, Auxiliary.Used>()
+    const used = new Map<string, Auxiliary.TaskUsage>()
     return {
       asked,
       service: {
         used: Effect.sync(() => used),
-        call: (task: string, ask: Auxiliary.Ask) =>
+        call: (task: string, ask: Auxiliary.TaskRequest) =>
           Effect.sync(() => {
             asked.push(`${task} ${JSON.stringify(ask.messages)}`)
             const usage = { ...Usage.zero, inputTokens: 40, outputTokens: 5, requestCount: 1 }
-            used.set(task, { usage, cost: Cost.total({ usd: 0.0046, status: "estimated", source: "official_docs_snapshot" }) })
+            used.set(task, { usage, cost: Cost.toTotal({ usd: 0.0046, status: "estimated", source: "official_docs_snapshot" }) })
             return { text: answer, usage, cost: Cost.included, response: textAnswer(answer), route: fake }
           })
       }

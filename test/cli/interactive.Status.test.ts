@@ -15,7 +15,7 @@ const facts: StatusFacts = {
   contextTokens: 84_000,
   window: 200_000,
   tokens: 123_456,
-  cost: Cost.spent(Cost.reported(0.12)),
+  cost: Cost.toSpent(Cost.fromReportedUsd(0.12)),
   cwd: "/home/anna/project",
   branch: "main",
   background: 2,
@@ -23,7 +23,7 @@ const facts: StatusFacts = {
 }
 
 const line = (columns: number, changes: Partial<StatusFacts> = {}, compactAt: number | undefined = 0.5): string =>
-  StatusLine.lines({
+  StatusLine.renderLines({
     status: { facts: () => ({ ...facts, ...changes }), follow: () => undefined, refresh: Effect.void },
     compactAt,
     home: "/home/anna"
@@ -35,14 +35,14 @@ describe("StatusLine", () => {
     assert.strictEqual(line(80), "  1 waiting · gpt-5 · ask · 42% of 200k · $0.12 · 2 in background")
     assert.strictEqual(line(40), "  1 waiting · gpt-5 · 2 in background")
     assert.strictEqual(line(20), "  1 waiting · gpt-5")
-    for (let columns = 12; columns < 160; columns++) assert.isBelow(Width.of(line(columns)), columns)
+    for (let columns = 12; columns < 160; columns++) assert.isBelow(Width.measure(line(columns)), columns)
   })
 
   it("says nothing that is not known", () => {
-    const unknown = { contextTokens: undefined, tokens: 0, questions: 0, background: 0, effort: undefined, branch: undefined, cost: Cost.spent(Cost.nothing) }
+    const unknown = { contextTokens: undefined, tokens: 0, questions: 0, background: 0, effort: undefined, branch: undefined, cost: Cost.toSpent(Cost.nothing) }
     assert.strictEqual(line(140, unknown), "  gpt-5 · ask · ~/project")
     assert.strictEqual(line(140, { ...unknown, contextTokens: 1234, window: undefined }), "  gpt-5 · ask · 1.2k context · ~/project")
-    assert.notInclude(StatusLine.lines(undefined, 80, Paint.plain).join(""), "gpt")
+    assert.notInclude(StatusLine.renderLines(undefined, 80, Paint.plain).join(""), "gpt")
   })
 
   it.effect("follows the session: what it used, a question that waits, a new session", () =>

@@ -21,17 +21,17 @@ const blocksOf = (count: number) => {
   return { source, looks }
 }
 
-const shown = (source: TranscriptView.Source, state: TranscriptView.State, rows: number) => TranscriptView.window(source, state, rows, "> ")
+const shown = (source: TranscriptView.Source, state: TranscriptView.State, rows: number) => TranscriptView.renderWindow(source, state, rows, "> ")
 
 describe("TranscriptView", () => {
   it("goes through 2,000 blocks and looks only at those near the window", () => {
     const { looks, source } = blocksOf(2000)
     const rows = 20
-    let state = TranscriptView.atEnd(source, 1998, rows)
+    let state = TranscriptView.moveToEnd(source, 1998, rows)
     const keys = ["up", "up", "enter", "pageup", "pageup", "down", "home", "down", "down", "pagedown", "enter", "right", "left", "end", "up", "G", "g"]
     for (const key of keys) {
       looks.clear()
-      const next = TranscriptView.press(source, state, key, rows)
+      const next = TranscriptView.pressKey(source, state, key, rows)
       assert.isDefined(next, key)
       state = next ?? state
       const lines = shown(source, state, rows)
@@ -39,21 +39,21 @@ describe("TranscriptView", () => {
       assert.isTrue(lines.some((line) => line.startsWith("> ")), `${key}: the marked block is in the window\n${lines.join("\n")}`)
       assert.isAtMost(looks.size, 40, key)
     }
-    for (const key of ["escape", "q", "ctrl-o", "ctrl-c"]) assert.isUndefined(TranscriptView.press(source, state, key, rows))
+    for (const key of ["escape", "q", "ctrl-o", "ctrl-c"]) assert.isUndefined(TranscriptView.pressKey(source, state, key, rows))
   })
 
   it("steps from the end to the beginning and back over every block that is seen, at any height", () => {
     for (const rows of [1, 2, 5, 30]) {
       const { source } = blocksOf(40)
-      let state = TranscriptView.atEnd(source, 39, rows)
+      let state = TranscriptView.moveToEnd(source, 39, rows)
       const passed: Array<number> = []
       for (let index = 0; index < 60; index++) {
-        state = TranscriptView.press(source, state, "up", rows) ?? state
+        state = TranscriptView.pressKey(source, state, "up", rows) ?? state
         if (passed.at(-1) !== state.selected) passed.push(state.selected)
       }
       assert.deepStrictEqual(passed, Array.from({ length: 39 }, (_, index) => 38 - index).filter((index) => index % 7 !== 6))
       assert.deepStrictEqual(state, { selected: 0, top: 0, line: 0 })
-      for (let index = 0; index < 60; index++) state = TranscriptView.press(source, state, "down", rows) ?? state
+      for (let index = 0; index < 60; index++) state = TranscriptView.pressKey(source, state, "down", rows) ?? state
       assert.strictEqual(state.selected, 39)
       assert.strictEqual(shown(source, state, rows).at(-1), "> 39.3")
     }
@@ -61,8 +61,8 @@ describe("TranscriptView", () => {
 
   it("with nothing to show it shows nothing", () => {
     const { source } = blocksOf(0)
-    let state = TranscriptView.atEnd(source, 0, 5)
-    for (const key of ["up", "down", "pageup", "pagedown", "home", "end", "enter"]) state = TranscriptView.press(source, state, key, 5) ?? state
+    let state = TranscriptView.moveToEnd(source, 0, 5)
+    for (const key of ["up", "down", "pageup", "pagedown", "home", "end", "enter"]) state = TranscriptView.pressKey(source, state, key, 5) ?? state
     assert.deepStrictEqual(shown(source, state, 5), [])
   })
 

@@ -19,10 +19,10 @@ import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 describe("UsageText", () => {
   it("names the models without a price when the cost is unknown", () => {
-    const cost = Cost.spent(Cost.nothing)
+    const cost = Cost.toSpent(Cost.nothing)
     const model = { provider: "openai", model: "gpt-4o", usage: Usage.zero, cost }
     const costOf = (models: ReadonlyArray<UsageText.ModelUsage>) =>
-      UsageText.table({ usage: Usage.zero, cost, models, duration: "1 s" }).find((line) => line.startsWith("Cost"))
+      UsageText.renderUsage({ usage: Usage.zero, cost, models, duration: "1 s" }).find((line) => line.startsWith("Cost"))
     assert.strictEqual(costOf([model]), "Cost         unknown (no price for gpt-4o)")
     assert.strictEqual(costOf([]), "Cost         unknown (no price)")
   })
@@ -31,7 +31,7 @@ describe("UsageText", () => {
 describe("History", () => {
   const inFile = <A>(body: (path: string) => Effect.Effect<A>) =>
     Effect.scoped(Effect.flatMap(temporaryDirectory, (directory) => body(join(directory, "deep", "history"))))
-  const open = (path: string) => Effect.provide(InputHistory.file(path), NodeServices.layer)
+  const open = (path: string) => Effect.provide(InputHistory.openHistory(path), NodeServices.layer)
 
   it.effect("is there in the next session, several lines and all, for the user alone", () =>
     inFile((path) =>
@@ -123,11 +123,11 @@ describe("Commands", () => {
 describe("Questions", () => {
   const question = { question: "Which?", choices: ["a", "b", "c"], multiple: false }
   it("are answered by a number or by words", () => {
-    assert.deepStrictEqual(["2", " b ", "4", "1,2", ""].map((line) => Questions.read(question, line)), [
+    assert.deepStrictEqual(["2", " b ", "4", "1,2", ""].map((line) => Questions.readAnswer(question, line)), [
       ["b"], ["b"], ["4"], ["1,2"], undefined
     ])
     const several = { ...question, multiple: true }
-    assert.deepStrictEqual(["1, 3", "2 2", "1,9"].map((line) => Questions.read(several, line)), [["a", "c"], ["b"], ["1,9"]])
+    assert.deepStrictEqual(["1, 3", "2 2", "1,9"].map((line) => Questions.readAnswer(several, line)), [["a", "c"], ["b"], ["1,9"]])
   })
 })
 
@@ -149,7 +149,7 @@ describe("Recap", () => {
       assistant("one"),
       user("second question that is long"),
       assistant("on the way", "read_file", "terminal", "read_file"),
-      Conversation.cancelled({ id: "0", name: "read_file" }),
+      Conversation.makeCancelledResult({ id: "0", name: "read_file" }),
       assistant("two\n\nlines\nand more"),
       user("third")
     ]
@@ -169,7 +169,7 @@ describe("Recap", () => {
 describe("Overview", () => {
   it("speaks of times as people do", () => {
     const minute = 60_000
-    assert.deepStrictEqual([0, 5 * minute, 90 * minute, 50 * 60 * minute].map(Overview.ago), [
+    assert.deepStrictEqual([0, 5 * minute, 90 * minute, 50 * 60 * minute].map(Overview.formatAgo), [
       "just now", "5 min ago", "1 h ago", "2 days ago"
     ])
   })

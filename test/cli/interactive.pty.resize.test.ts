@@ -39,7 +39,7 @@ describe("a terminal that changes its size", () => {
       yield* until("That is all.")
       yield* until("fake-1 · ask")
       const shown = screen().split("\n")
-      assert.isTrue(shown.every((line) => Width.of(line) <= 40), screen())
+      assert.isTrue(shown.every((line) => Width.measure(line) <= 40), screen())
       assert.include(screen(), [
         "• the name is hermes-effect, which is a",
         "  rather long name for a package, so",
@@ -59,7 +59,7 @@ describe("a terminal that changes its size", () => {
       yield* until("↑↓")
       tmux("send-keys", "-t", "s", "g")
       yield* until("hermes 0.1.0")
-      for (const line of screen().split("\n")) assert.isAtMost(Width.of(line), 20, screen())
+      for (const line of screen().split("\n")) assert.isAtMost(Width.measure(line), 20, screen())
       tmux("send-keys", "-t", "s", "q")
       yield* until("fake-1")
       tmux("send-keys", "-t", "s", "/quit", "Enter")

@@ -27,7 +27,7 @@ describe("the screen of a conversation", () => {
       yield* type("hello\r")
       yield* until("You said: hello")
       yield* until("15 context")
-      for (const line of screen().split("\n")) assert.isAtMost(Width.of(line), columns)
+      for (const line of screen().split("\n")) assert.isAtMost(Width.measure(line), columns)
       yield* type("/quit\r")
       assert.strictEqual(yield* exited, 0)
       const all = written()

@@ -12,7 +12,7 @@ const program = quoted(commandOf("interactiveProgram.ts", ["render", "0"]))
 describe("a terminal", () => {
   it("shows colours and links as far as the environment says that it can", () => {
     const shows = (terminal: boolean, env: Paint.Environment) => {
-      const { color, hyperlinks } = Paint.capabilities(terminal, env)
+      const { color, hyperlinks } = Paint.detectCapabilities(terminal, env)
       return [color, hyperlinks]
     }
     assert.deepStrictEqual(shows(true, { TERM: "xterm" }), [true, false])

@@ -12,15 +12,15 @@ const facts = ["100 of 200 rows", "2 failed", "3 min left", "30.0 a minute", "$0
 
 describe("BatchProgress", () => {
   it("rate, estimate, cost and its estimate, the most important first", () => {
-    assert.strictEqual(BatchProgress.text(progress), facts.join(", "))
-    assert.strictEqual(BatchProgress.text({ ...progress, remainingMillis: undefined, ratePerMinute: 0, costUsd: undefined, discarded: 0, retried: 0, failed: 0 }), "95 of 200 rows")
-    assert.strictEqual(BatchProgress.facts(progress, "tasks")[0], "100 of 200 tasks")
+    assert.strictEqual(BatchProgress.renderText(progress), facts.join(", "))
+    assert.strictEqual(BatchProgress.renderText({ ...progress, remainingMillis: undefined, ratePerMinute: 0, costUsd: undefined, discarded: 0, retried: 0, failed: 0 }), "95 of 200 rows")
+    assert.strictEqual(BatchProgress.listFacts(progress, "tasks")[0], "100 of 200 tasks")
   })
 
   it("half of the rows are half of the bar, and every width is kept", () => {
-    assert.strictEqual(BatchProgress.bar(progress, 200, Paint.plain), `[${"#".repeat(10)}${" ".repeat(10)}] ${facts.join(", ")}`)
-    assert.strictEqual(BatchProgress.bar(progress, 59, Paint.plain), `[${"#".repeat(10)}${" ".repeat(10)}] 100 of 200 rows, 2 failed`)
-    for (let columns = 30; columns < 130; columns++) assert.isAtMost(Width.of(BatchProgress.bar(progress, columns, Paint.plain)), columns)
-    assert.strictEqual(BatchProgress.bar({ ...progress, total: 0, before: 0, finished: 0, discarded: 0, failed: 0 }, 40, Paint.plain).slice(0, 22), `[${"#".repeat(20)}]`)
+    assert.strictEqual(BatchProgress.renderBar(progress, 200, Paint.plain), `[${"#".repeat(10)}${" ".repeat(10)}] ${facts.join(", ")}`)
+    assert.strictEqual(BatchProgress.renderBar(progress, 59, Paint.plain), `[${"#".repeat(10)}${" ".repeat(10)}] 100 of 200 rows, 2 failed`)
+    for (let columns = 30; columns < 130; columns++) assert.isAtMost(Width.measure(BatchProgress.renderBar(progress, columns, Paint.plain)), columns)
+    assert.strictEqual(BatchProgress.renderBar({ ...progress, total: 0, before: 0, finished: 0, discarded: 0, failed: 0 }, 40, Paint.plain).slice(0, 22), `[${"#".repeat(20)}]`)
   })
 })

@@ -137,8 +137,8 @@ describe("BlockLines", () => {
       for (const columns of [19, 39, 59, 79, 139]) {
         for (const block of blocks) {
           for (const detail of ["folded", "part", "open"] as const) {
-            for (const line of BlockLines.lines(block, detail, at(columns))) {
-              assert.isAtMost(Width.of(line), columns, `${block._tag} ${detail} at ${columns}: ${line}`)
+            for (const line of BlockLines.renderLines(block, detail, at(columns))) {
+              assert.isAtMost(Width.measure(line), columns, `${block._tag} ${detail} at ${columns}: ${line}`)
               if (block._tag === "Notice" || block._tag === "User" || (block._tag === "Lines" && block.place === "own")) {
                 for (const word of line.match(/[a-zA-Z]+/g) ?? []) assert.include(words, word)
               }
@@ -152,11 +152,11 @@ describe("BlockLines", () => {
     const paint = Paint.make({ color: true, hyperlinks: false })
     const line = `${paint.text("const", "keyword")} 漢字 = ${paint.text("\"a longer text\"", "string")}`
     for (const columns of [2, 3, 7, 20]) {
-      const rows = BlockLines.divided(line, columns, paint)
-      for (const row of rows) assert.isAtMost(Width.of(Paint.strip(row)), columns)
+      const rows = BlockLines.divideLine(line, columns, paint)
+      for (const row of rows) assert.isAtMost(Width.measure(Paint.strip(row)), columns)
       assert.strictEqual(rows.map(Paint.strip).join(""), Paint.strip(line))
     }
-    assert.deepStrictEqual(BlockLines.divided(line, 40, paint), [line])
+    assert.deepStrictEqual(BlockLines.divideLine(line, 40, paint), [line])
   })
 
   it.effect("a folded call is one line, an open one has all of its output", () =>
@@ -166,11 +166,11 @@ describe("BlockLines", () => {
         _tag: "Tool", name: "terminal", params: { command: "ls" }, status: "ok", durationMillis: 3, isFirst: true,
         output: Array.from({ length: 30 }, (_, index) => `line ${index}`).join("\n")
       }
-      assert.deepStrictEqual(BlockLines.lines(block, "folded", at(60)), ["┊ ✓ terminal ls · 3 ms"])
-      assert.lengthOf(BlockLines.lines(block, "part", at(60)), 1)
-      assert.lengthOf(BlockLines.lines(block, "part", at(60, { verbosity: "verbose" })), 15)
-      assert.lengthOf(BlockLines.lines(block, "part", at(60, { verbosity: "off" })), 0)
-      const open = BlockLines.lines(block, "open", at(60))
+      assert.deepStrictEqual(BlockLines.renderLines(block, "folded", at(60)), ["┊ ✓ terminal ls · 3 ms"])
+      assert.lengthOf(BlockLines.renderLines(block, "part", at(60)), 1)
+      assert.lengthOf(BlockLines.renderLines(block, "part", at(60, { verbosity: "verbose" })), 15)
+      assert.lengthOf(BlockLines.renderLines(block, "part", at(60, { verbosity: "off" })), 0)
+      const open = BlockLines.renderLines(block, "open", at(60))
       assert.deepStrictEqual([open.length, open[1], open.at(-1)], [32, "┊   {\"command\":\"ls\"}", "┊   line 29"])
     }))
 
@@ -188,8 +188,8 @@ describe("BlockLines", () => {
       ]
       for (const block of made) {
         for (const detail of ["folded", "part", "open"] as const) {
-          const all = BlockLines.lines(block, detail, at(200)).join("\n")
-          assert.strictEqual(all, SafeText.text(all).replaceAll("\t", ""), block._tag)
+          const all = BlockLines.renderLines(block, detail, at(200)).join("\n")
+          assert.strictEqual(all, SafeText.sanitise(all).replaceAll("\t", ""), block._tag)
           assert.notInclude(all, secret, block._tag)
         }
       }
@@ -198,7 +198,7 @@ describe("BlockLines", () => {
   it.effect("a block is laid out once, until its look, its detail or itself is another one", () =>
     Effect.gen(function*() {
       const at = yield* look
-      const made = BlockLines.layouts()
+      const made = BlockLines.makeLayouts()
       const [block = { _tag: "User", text: "" } as const] = blocks
       made.lines(block, "part", at(40))
       made.lines(block, "part", at(40))
@@ -288,12 +288,12 @@ describe("Transcript", () => {
         "x",
         "› "
       ].map((line) => line.trimEnd()))
-      for (const line of shown) assert.isAtMost(Width.of(line), 30)
+      for (const line of shown) assert.isAtMost(Width.measure(line), 30)
     }))
 
   it.effect("in another theme what is on the screen is painted again, also once another picture gives the terminal back", () =>
     Effect.gen(function*() {
-      const theme = Theme.current()
+      const theme = Theme.makeCurrentTheme()
       const { take, terminal, transcript } = yield* setup(60, 12, Paint.make({ color: true, hyperlinks: false, theme }))
       for (let index = 0; index < 200; index++) take(...exchange(index))
       take(step(1), text("## A heading\n\nand more "))

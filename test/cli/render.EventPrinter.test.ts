@@ -282,7 +282,7 @@ describe("EventPrinter", () => {
         for (const word of draft) yield* printer.events([text(`${word} `)])
         yield* printer.events([{ _tag: "TextReplaced", stepId: 1, text: "final" }, ended("final")])
         yield* printer.close
-        screen.live(Screen.nothing)
+        screen.live(Screen.renderNothing)
         const all = terminal.lines().join("\n")
         assert.strictEqual(all.split("final").length, 2, all)
         // All of it fits above the live line, or a part is out of reach.
@@ -335,7 +335,7 @@ describe("EventPrinter", () => {
       yield* printer.events([text("- b")])
       assert.deepStrictEqual(terminal.lines(), ["one two", "", "- a", "- b", "busy"])
       yield* printer.close
-      screen.live(Screen.nothing)
+      screen.live(Screen.renderNothing)
       assert.deepStrictEqual(terminal.lines(), ["one two", "", "- a", "- b"])
       assert.strictEqual(terminal.written().split("one two").length, 2)
     }))
@@ -348,7 +348,7 @@ describe("EventPrinter", () => {
       assert.deepStrictEqual(terminal.lines(), code.slice(-49))
       yield* printer.events([text("```\n")])
       yield* printer.close
-      screen.live(Screen.nothing)
+      screen.live(Screen.renderNothing)
       assert.deepStrictEqual(terminal.lines(), code)
     }))
 

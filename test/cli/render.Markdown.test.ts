@@ -231,7 +231,7 @@ describe("Markdown of any text", () => {
     const out = render(text, { mode: "render", paint: Paint.plain, columns: () => 40 })
     if (/`{3}|~{3}|\t/.test(text)) return
     for (const line of out.split("\n")) {
-      assert.isTrue(Width.of(line) <= 40 || !/\S\s+\S/u.test(line.trim()), line)
+      assert.isTrue(Width.measure(line) <= 40 || !/\S\s+\S/u.test(line.trim()), line)
     }
   })
 })

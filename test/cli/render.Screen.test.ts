@@ -26,7 +26,7 @@ describe("Screen", () => {
     assert.deepStrictEqual(terminal.lines(), ["one", "two more", "a", "b"])
     screen.print("\nthree\n")
     assert.deepStrictEqual(terminal.lines(), ["one", "two more", "three", "a", "b"])
-    screen.live(Screen.nothing)
+    screen.live(Screen.renderNothing)
     assert.deepStrictEqual(terminal.lines(), ["one", "two more", "three"])
     assert.deepInclude(terminal.cursor(), { row: 3, column: 0 })
   })
@@ -37,7 +37,7 @@ describe("Screen", () => {
     assert.deepStrictEqual(terminal.cursor(), { row: 0, column: 3, visible: true })
     screen.live(lines("busy"))
     assert.isFalse(terminal.cursor().visible)
-    screen.live(Screen.nothing)
+    screen.live(Screen.renderNothing)
     assert.isTrue(terminal.cursor().visible)
   })
 
@@ -120,9 +120,9 @@ describe("Screen", () => {
     for (const [text, view] of steps) {
       screen.print(text)
       plain.write(text)
-      screen.live(view === "" ? Screen.nothing : lines(...view.split("\n")))
+      screen.live(view === "" ? Screen.renderNothing : lines(...view.split("\n")))
     }
-    screen.live(Screen.nothing)
+    screen.live(Screen.renderNothing)
     assert.deepStrictEqual(terminal.lines(), plain.lines())
   })
 })

@@ -6,11 +6,11 @@ import * as Theme from "../../src/cli/render/Theme.ts"
 
 describe("a theme", () => {
   it("says how a role looks, and another one from now on; shapes and plain roles stay as they are", () => {
-    const theme = Theme.current()
+    const theme = Theme.makeCurrentTheme()
     const paint = Paint.make({ color: true, hyperlinks: false, theme })
     assert.strictEqual(paint.text("x", "bold", "muted"), "\u001b[1;2mx\u001b[0m")
     assert.strictEqual(paint.text("x", "red"), paint.text("x", "error"))
-    theme.value = Theme.highContrast("dark")
+    theme.value = Theme.makeHighContrast("dark")
     assert.strictEqual(paint.text("x", "muted"), "x")
     assert.strictEqual(paint.text("x", "bold", "muted"), "\u001b[1mx\u001b[0m")
     theme.value = Theme.light
@@ -31,13 +31,13 @@ describe("a theme", () => {
   it.each([
     ["red", "31"], ["bright-red", "91"], ["208", "38;5;208"], ["256", undefined], ["underline dim cyan", "4;2;36"], ["bold", "1"],
     ["#12345", undefined], ["red bold", undefined], ["default", ""], ["bold default", undefined], ["", undefined], ["constructor", undefined]
-  ])("reads the look %j as %j", (look, codes) => assert.strictEqual(Theme.codesOf(look), codes))
+  ])("reads the look %j as %j", (look, codes) => assert.strictEqual(Theme.parseCodes(look), codes))
 
   it("follows the background that a terminal tells", () => {
-    assert.strictEqual(Theme.backgroundOf("11;rgb:ffff/ffff/ffff"), "light")
-    assert.strictEqual(Theme.backgroundOf("11;rgb:1e/1e/2e"), "dark")
-    assert.strictEqual(Theme.backgroundOf("11;rgba:ff/ff/f0/ff"), "light")
-    assert.strictEqual(Theme.backgroundOf("10;rgb:0/0/0"), undefined)
-    assert.deepEqual(["15;0", "0;15", "0;default;7", "12;8", "", undefined].map((COLORFGBG) => Theme.backgroundIn({ COLORFGBG })), ["dark", "light", "light", "dark", "dark", "dark"])
+    assert.strictEqual(Theme.parseBackground("11;rgb:ffff/ffff/ffff"), "light")
+    assert.strictEqual(Theme.parseBackground("11;rgb:1e/1e/2e"), "dark")
+    assert.strictEqual(Theme.parseBackground("11;rgba:ff/ff/f0/ff"), "light")
+    assert.strictEqual(Theme.parseBackground("10;rgb:0/0/0"), undefined)
+    assert.deepEqual(["15;0", "0;15", "0;default;7", "12;8", "", undefined].map((COLORFGBG) => Theme.readBackground({ COLORFGBG })), ["dark", "light", "light", "dark", "dark", "dark"])
   })
 })

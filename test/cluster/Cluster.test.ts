@@ -48,9 +48,9 @@ const isTrue = Effect.fnUntraced(function*(rows: ReadonlyArray<string>, traces: 
   let unknown = 0
   for (const row of rows) {
     const messages = yield* store.messages(SessionId.make(row))
-    assert.deepStrictEqual(Conversation.openCalls(messages), [], row)
+    assert.deepStrictEqual(Conversation.listOpenCalls(messages), [], row)
     assert.deepStrictEqual(messages.filter(({ role }) => role === "user").length, 1, `${row} was asked once`)
-    assert.strictEqual(Conversation.text(messages.at(-1) ?? assert.fail(row)), `done ${row}`)
+    assert.strictEqual(Conversation.readText(messages.at(-1) ?? assert.fail(row)), `done ${row}`)
     const told = new Map(messages.flatMap((message) => message.role === "tool"
       ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, part.result] as const] : [])
       : []))
@@ -84,10 +84,10 @@ const talkedOn = Effect.fnUntraced(function*(talks: ReadonlyMap<string, Readonly
   for (const [talk, turns] of talks) {
     const messages = yield* store.messages(SessionId.make(talk))
     // All turns, in their order, each asked once and answered once.
-    assert.deepStrictEqual(messages.flatMap((message) => message.role === "user" ? [Conversation.text(message)] : []), turns.map((turn) => turn.replace("-", " ")))
-    const answers = messages.flatMap((message) => message.role === "assistant" && Conversation.toolCalls(message).length === 0 ? [Conversation.text(message)] : [])
+    assert.deepStrictEqual(messages.flatMap((message) => message.role === "user" ? [Conversation.readText(message)] : []), turns.map((turn) => turn.replace("-", " ")))
+    const answers = messages.flatMap((message) => message.role === "assistant" && Conversation.listToolCalls(message).length === 0 ? [Conversation.readText(message)] : [])
     assert.deepStrictEqual(answers, turns.map((turn) => `done ${turn}`))
-    assert.deepStrictEqual(Conversation.openCalls(messages), [])
+    assert.deepStrictEqual(Conversation.listOpenCalls(messages), [])
     const results = new Map(messages.flatMap((message) => message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, part.result] as const] : []) : []))
     for (const turn of turns) {
       for (const call of ["a", "b", "c"]) assert.strictEqual(count(traces, `begin ${turn}-${call}`), 1, `${turn}-${call}`)
@@ -132,10 +132,10 @@ describe("the file of one process", () => {
       const file = <A>(use: (database: DatabaseSync) => A): Effect.Effect<A> =>
         Effect.acquireUseRelease(Effect.sync(() => new DatabaseSync(path)), (database) => Effect.sync(() => use(database)), (database) => Effect.sync(() => database.close()))
       const count = (from: string) => Effect.map(file((database) => database.prepare(`SELECT count(*) AS count FROM ${from}`).get()), (row) => Number(row?.["count"]))
-      const turn = (id: string) => Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
+      const turn = (id: string) => Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
       yield* Effect.provide(Effect.gen(function*() {
         for (const id of ["old", "young"]) yield* turn(id)
-        yield* Cluster.settled(["old", "young"])
+        yield* Cluster.waitForOutcomes(["old", "young"])
         // The workflow says that it is over after its run is.
         yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), count("cluster_messages WHERE processed = 0")), { until: (open) => open === 0, times: 200 })
       }), cluster, { local: true })
@@ -183,13 +183,13 @@ describe.skipIf(missing !== undefined)(`a cluster over Postgres${missing === und
         const begin = Effect.gen(function*() {
           const added = Array.from({ length: perKill }, (_, index) => `row-${rows.length + index}`)
           rows.push(...added)
-          for (const id of added) yield* Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: id.replace("-", " "), batch: "test" }))
+          for (const id of added) yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: id.replace("-", " "), batch: "test" }))
           const before = tracesIn(traces).length
           yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => tracesIn(traces).length)), { until: (now) => now > before + 60 })
         })
         const end = Effect.fnUntraced(function*(what: string, more: ReadonlyArray<string> = []) {
           const began = Date.now()
-          const outcomes = yield* Cluster.settled([...rows, ...more])
+          const outcomes = yield* Cluster.waitForOutcomes([...rows, ...more])
           if (isTold) process.stdout.write(`${what}: all over after ${Date.now() - began} ms\n`)
           for (const [id, outcome] of outcomes) assert.strictEqual(outcome.status, "finished", `${id}: ${outcome.message}`)
         })
@@ -198,7 +198,7 @@ describe.skipIf(missing !== undefined)(`a cluster over Postgres${missing === und
           // The one that holds the session of this kill, in a tool call of its second turn.
           const talk = `talk-${kill}`
           const turns = [0, 1, 2].map((turn) => `row-${10_000 + 3 * kill + turn}`)
-          for (const id of turns) yield* Cluster.submit(Cluster.turn({ id, sessionId: talk, prompt: id.replace("-", " "), batch: "test" }))
+          for (const id of turns) yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: talk, prompt: id.replace("-", " "), batch: "test" }))
           yield* Effect.repeat(Effect.andThen(Effect.sleep("20 millis"), Effect.sync(() => tracesIn(traces))), { until: (lines) => lines.includes(`begin ${turns[1]}-c`) })
           const owner = server.query(`SELECT runner FROM kills.runs WHERE id = '${turns[1]}'`)
           const at = runners.findIndex(({ child }) => owner.includes(`-${child.pid}-`))
@@ -237,7 +237,7 @@ describe.skipIf(missing !== undefined)(`a cluster over Postgres${missing === und
         }
         // Submitted again, they are over already.
         for (const id of rows.slice(0, 3)) {
-          const known = yield* Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: id.replace("-", " "), batch: "test" }))
+          const known = yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: id.replace("-", " "), batch: "test" }))
           assert.strictEqual(known?.status, "finished")
         }
         return yield* Cluster.Cluster.use(({ counts }) => counts)

@@ -87,15 +87,15 @@ describe.skipIf(missing !== undefined)(`hermes cluster over Postgres${missing ==
         ], { concurrency: 2 })
         assert.strictEqual(done.code, 0, done.stderr)
         assert.include(done.stdout, "one: 8 of 8 rows done")
-        const rows = readFileSync(at("data/one/trajectories.jsonl"), "utf8").trim().split("\n").map((line) => Json.fields(Json.parsed(line)))
+        const rows = readFileSync(at("data/one/trajectories.jsonl"), "utf8").trim().split("\n").map((line) => Json.readFields(Json.parseOrKeep(line)))
         assert.deepStrictEqual(rows.length, 8)
         for (const id of ids) assert.strictEqual(rows.filter((row) => JSON.stringify(row["conversations"]).includes(`Reply exactly ${id}"`)).length, 1, id)
         for (const [index, body] of model.bodies.entries()) {
           assert.deepStrictEqual([body["model"], body["temperature"], model.headers[index]?.["authorization"]], ["model-of-the-client", 0.25, `Bearer ${key}`])
           assert.include(JSON.stringify(body["messages"]), "You are the clerk of the archive.")
           const said = /Reply exactly (\w+)/.exec(JSON.stringify(body["messages"]))?.[1] ?? "?"
-          assert.strictEqual(body["seed"], said === "never" ? undefined : RowSeed.of("7", said))
-          assert.deepStrictEqual(Json.items(body["tools"]).map((tool) => Json.fields(Json.fields(tool)["function"])["name"]), ["todo"])
+          assert.strictEqual(body["seed"], said === "never" ? undefined : RowSeed.computeSeed("7", said))
+          assert.deepStrictEqual(Json.readItems(body["tools"]).map((tool) => Json.readFields(Json.readFields(tool)["function"])["name"]), ["todo"])
         }
         assert.isTrue(model.bodies.some((body) => (body["max_tokens"] ?? body["max_completion_tokens"]) === 77))
         assert.match(timed.stdout, /Failed: row slow after 1 attempt: the row took longer than its limit of 1 s\n/)

@@ -66,11 +66,11 @@ describe.skipIf(skipped !== undefined)(`limits of a cluster${skipped === undefin
       let submitted = 0
       const submit = Effect.fnUntraced(function*(count: number) {
         const ids = Array.from({ length: count }, () => `row-${submitted++}`)
-        for (const id of ids) yield* Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: "Say done.", batch: "b" }))
+        for (const id of ids) yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: "Say done.", batch: "b" }))
         return ids
       })
       const done = Effect.fnUntraced(function*(ids: ReadonlyArray<string>) {
-        const outcomes = yield* Cluster.settled(ids)
+        const outcomes = yield* Cluster.waitForOutcomes(ids)
         assert.deepStrictEqual(ids.filter((id) => outcomes.get(id)?.status !== "finished").map((id) => outcomes.get(id)?.message), [])
         return server.query(`SELECT count(DISTINCT runner) FROM limits.runs WHERE id IN (${ids.map((id) => `'${id}'`).join(", ")})`)
       })
@@ -94,7 +94,7 @@ describe.skipIf(skipped !== undefined)(`limits of a cluster${skipped === undefin
         assert.deepStrictEqual(after.map(({ status }) => status), Array.from({ length: 31 }, () => 200))
         assert.isAtLeast(Math.min(...after.map(({ at }) => at)) - closedAt, 4_000)
         // What is left of the budget is for 38 rows; those under way when it is used up may end.
-        const outcomes = yield* Cluster.settled(yield* submit(60))
+        const outcomes = yield* Cluster.waitForOutcomes(yield* submit(60))
         const answered = seen.filter(({ status }) => status === 200).length
         assert.isAtLeast(answered * tokens, budget)
         assert.isBelow(answered * tokens, budget + runners * concurrency * tokens)

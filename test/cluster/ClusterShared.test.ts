@@ -55,7 +55,7 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
         assert.match(refused.message, /^Postgres at .* has 1 runner of version 9\.9\.9 \(protocol 99\), this is [\d.]+ \(protocol \d+\): run `hermes cluster drain --all` first, or start a version of the same protocol$/)
         const client = yield* Effect.flip(Effect.scoped(Layer.build(Cluster.layerClient({ url }))))
         assert.match(client.message, /\(protocol \d+\): submit with the version of the runners$/)
-        assert.strictEqual(yield* Effect.provide(Members.askToDrain(undefined), databaseAt(url)), 1)
+        assert.strictEqual(yield* Effect.provide(Members.requestDrain(undefined), databaseAt(url)), 1)
         yield* first.drained
         yield* first.close
         yield* Effect.scoped(Layer.build(runnerAt(url)))
@@ -70,8 +70,8 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
       const number = (sql: string) => Number(server.query(sql))
       yield* Effect.provide(Effect.gen(function*() {
         const ids = ["old-1", "old-2", "young"]
-        for (const id of ids) yield* Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
-        yield* Cluster.settled(ids)
+        for (const id of ids) yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
+        yield* Cluster.waitForOutcomes(ids)
         // The workflow says that it is over after its run is.
         yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), Effect.sync(() => number(`SELECT count(*) FROM ${schema}.cluster_messages WHERE NOT processed`))), { until: (open) => open === 0, times: 200 })
       }), runnerAt(url), { local: true })
@@ -95,7 +95,7 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
       assert.strictEqual(yield* Effect.provide(ClusterRetention.sweep(30), databaseAt(url)), 0)
       assert.strictEqual(server.query(`SELECT string_agg(digest, ' ') FROM ${schema}.agents`), "new")
       // The young one is known still.
-      const known = yield* Effect.provide(Cluster.submit(Cluster.turn({ id: "young", sessionId: "young", prompt: "again" })), Cluster.layerClient({ url }), { local: true })
+      const known = yield* Effect.provide(Cluster.submit(Cluster.makeTurnRequest({ id: "young", sessionId: "young", prompt: "again" })), Cluster.layerClient({ url }), { local: true })
       assert.strictEqual(known?.status, "finished")
     }), 60_000)
 
@@ -108,7 +108,7 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
         const services = yield* Layer.build(runnerAt(url))
         yield* Context.get(services, Cluster.Runner).close
         const { submit } = Context.get(services, Cluster.Cluster)
-        for (const id of ids) yield* submit(Cluster.turn({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
+        for (const id of ids) yield* submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: `Reply exactly ${id}` }))
         yield* Effect.sleep("1 second")
         assert.strictEqual((yield* Context.get(services, Cluster.Cluster).outcomes(ids)).size, 0)
         // Both messages of each run are stored.
@@ -123,7 +123,7 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
       server.query(`UPDATE ${schema}.cluster_messages SET processed = TRUE, last_reply_id = id + 1 WHERE ${left}`)
       assert.strictEqual(server.query(`SELECT count(*) FROM ${schema}.cluster_messages WHERE processed`), "8")
       server.query(`UPDATE ${schema}.runs SET state = 'running', runner = 'gone', starts = 1 WHERE id IN ('run-0', 'run-3')`)
-      const outcomes = yield* Effect.provide(Cluster.settled(ids), runnerAt(url), { local: true })
+      const outcomes = yield* Effect.provide(Cluster.waitForOutcomes(ids), runnerAt(url), { local: true })
       assert.deepStrictEqual(ids.map((id) => outcomes.get(id)?.output?.includes(`"text":"${id}"`)), ids.map(() => true))
       assert.strictEqual(server.query(`SELECT string_agg(starts::text, ' ' ORDER BY id) FROM ${schema}.runs`), "2 1 1 2 1 1")
     }), 60_000)
@@ -133,13 +133,13 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
       const url = yield* newUrl
       const schema = schemaOf(url)
       const odd = (id: string): Cluster.Request => ({ id, batch: "odd", kind: "odd", sessionId: id, input: "{}", retries: 3 })
-      const turn = (id: string, sessionId: string) => Cluster.turn({ id, sessionId, prompt: `Reply exactly ${id}`, batch: "turns" })
+      const turn = (id: string, sessionId: string) => Cluster.makeTurnRequest({ id, sessionId, prompt: `Reply exactly ${id}`, batch: "turns" })
       // A handler of an application without types: its outcome has no stored form, which is a defect of the attempt.
       const outcome: unknown = { status: "finished", output: 5 }
       const handlers = { odd: () => Effect.succeed(outcome as Cluster.Outcome) }
       yield* Effect.provide(Effect.gen(function*() {
         for (const request of [odd("first"), turn("after-first", "first")]) yield* Cluster.submit(request)
-        const outcomes = yield* Cluster.settled(["first", "after-first"])
+        const outcomes = yield* Cluster.waitForOutcomes(["first", "after-first"])
         assert.deepStrictEqual([outcomes.get("first")?.status, outcomes.get("after-first")?.status], ["failed", "finished"])
         assert.strictEqual(outcomes.get("first")?.message, "the run broke off: Expected string at [\"output\"]")
         // The database takes no end of this run.
@@ -153,7 +153,7 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
         yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), answered), { until: (count) => count === "2", times: 400 })
         assert.strictEqual(server.query(`SELECT string_agg(id || ' ' || state, ', ' ORDER BY made) FROM ${schema}.runs WHERE session_id = 'second'`), "second running, after-second waiting")
         server.query(`DROP TRIGGER refuse ON ${schema}.runs`)
-        const later = yield* Cluster.settled(["second", "after-second"])
+        const later = yield* Cluster.waitForOutcomes(["second", "after-second"])
         assert.strictEqual(later.get("second")?.status, "failed")
         assert.strictEqual(later.get("second")?.message, outcomes.get("first")?.message)
         assert.include(later.get("after-second")?.output ?? "", "\"text\":\"after-second\"")
@@ -172,8 +172,8 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
       const url = yield* newUrl
       const ids = Array.from({ length: 4 }, (_, index) => `turn-${index}`)
       yield* Effect.provide(Effect.gen(function*() {
-        for (const id of ids) yield* Cluster.submit(Cluster.turn({ id, sessionId: "one", prompt: `Reply exactly ${id}` }))
-        const outcomes = yield* Cluster.settled(ids)
+        for (const id of ids) yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: "one", prompt: `Reply exactly ${id}` }))
+        const outcomes = yield* Cluster.waitForOutcomes(ids)
         assert.deepStrictEqual(ids.map((id) => outcomes.get(id)?.output?.includes(`"text":"${id}"`)), ids.map(() => true))
       }), runnerAt(url, { concurrency: 4 }), { local: true })
     }), 60_000)
@@ -183,7 +183,7 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
       const url = yield* newUrl
       const one = Effect.gen(function*() {
         const agent = yield* Layer.build(agentAt(url))
-        const budget = Context.get(yield* Layer.build(ClusterMarks.budget({ tokens: 60 }).pipe(
+        const budget = Context.get(yield* Layer.build(ClusterMarks.layerBudget({ tokens: 60 }).pipe(
           Layer.provide(databaseAt(url)),
           Layer.provide(Layer.succeedContext(agent))
         )), ClusterMarks.ClusterBudget)
@@ -212,7 +212,7 @@ describe.skipIf(missing !== undefined)(`runners over one Postgres${missing === u
       const { warnings } = yield* withWarnings(
         Effect.scoped(Effect.gen(function*() {
           const agent = yield* Layer.build(agentAt(url))
-          yield* Layer.build(ClusterMarks.budget({}).pipe(Layer.provide(databaseAt(url)), Layer.provide(Layer.succeedContext(agent))))
+          yield* Layer.build(ClusterMarks.layerBudget({}).pipe(Layer.provide(databaseAt(url)), Layer.provide(Layer.succeedContext(agent))))
           const sessionId = SessionId.make("s")
           yield* Context.get(agent, SessionStore.SessionStore).create({ id: sessionId, source: "test", provider: "p", model: "m", systemPrompt: "" })
           const usage = { inputTokens: 20, outputTokens: 10, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0, requestCount: 1 }

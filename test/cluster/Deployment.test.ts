@@ -13,7 +13,7 @@ import { root } from "../support/sources.ts"
 
 const textOf = (name: string): string => readFileSync(join(root, "scratchpad/cluster", name), "utf8")
 const at = (value: unknown, ...path: ReadonlyArray<string | number>): unknown =>
-  path.reduce<unknown>((value, key) => typeof key === "number" ? Json.items(value)[key] : Json.fields(value)[key], value)
+  path.reduce<unknown>((value, key) => typeof key === "number" ? Json.readItems(value)[key] : Json.readFields(value)[key], value)
 
 /** Variables that the files set for a runner: references of its settings, and keys that a provider is known by. */
 const isRead = (name: string, settings: string): boolean =>
@@ -37,21 +37,21 @@ describe("the example of a deployment", () => {
   it.effect("compose: services, variables that are read, a runner without rights", () =>
     Effect.gen(function*() {
       const compose = parse(textOf("compose.yaml"))
-      const services = Json.fields(at(compose, "services"))
+      const services = Json.readFields(at(compose, "services"))
       assert.deepStrictEqual(Object.keys(services).toSorted(), ["database", "runner"])
       for (const [name, service] of Object.entries(services)) {
         assert.isTrue(at(service, "image") !== undefined || at(service, "build") !== undefined, name)
-        for (const volume of Json.items(at(service, "volumes"))) {
+        for (const volume of Json.readItems(at(service, "volumes"))) {
           const [source = ""] = String(volume).split(":")
-          assert.isTrue(source.startsWith(".") ? textOf(source) !== "" : Object.hasOwn(Json.fields(at(compose, "volumes")), source), String(volume))
+          assert.isTrue(source.startsWith(".") ? textOf(source) !== "" : Object.hasOwn(Json.readFields(at(compose, "volumes")), source), String(volume))
         }
-        for (const other of Object.keys(Json.fields(at(service, "depends_on")))) assert.isDefined(at(services[other], "healthcheck"), other)
+        for (const other of Object.keys(Json.readFields(at(service, "depends_on")))) assert.isDefined(at(services[other], "healthcheck"), other)
       }
       const runner = services["runner"]
-      yield* loads(textOf("config.yaml"), Object.keys(Json.fields(at(runner, "environment"))))
+      yield* loads(textOf("config.yaml"), Object.keys(Json.readFields(at(runner, "environment"))))
       // The address names the service and the user of the database.
-      const environment = Json.fields(at(services["database"], "environment"))
-      assert.strictEqual(at(runner, "environment", "HERMES_DATABASE_URL"), `postgres://${Json.word(environment["POSTGRES_USER"])}:\${POSTGRES_PASSWORD}@database:5432/${Json.word(environment["POSTGRES_DB"])}`)
+      const environment = Json.readFields(at(services["database"], "environment"))
+      assert.strictEqual(at(runner, "environment", "HERMES_DATABASE_URL"), `postgres://${Json.readWord(environment["POSTGRES_USER"])}:\${POSTGRES_PASSWORD}@database:5432/${Json.readWord(environment["POSTGRES_DB"])}`)
       assert.deepStrictEqual([at(runner, "read_only"), at(runner, "tmpfs"), at(runner, "cap_drop")], [true, ["/tmp"], ["ALL"]])
     }))
 
@@ -66,7 +66,7 @@ describe("the example of a deployment", () => {
         for (const path of [["apiVersion"], ["kind"], ["metadata", "name"]]) assert.isString(at(document, ...path))
       }
       const secret = of("Secret")
-      const variables = Object.entries(Json.fields(at(secret, "stringData")))
+      const variables = Object.entries(Json.readFields(at(secret, "stringData")))
       for (const [name, value] of variables) assert.isString(value, name)
       const settings = yield* loads(String(at(of("ConfigMap"), "data", "config.yaml")), variables.map(([name]) => name))
       const deployment = of("Deployment")
@@ -78,13 +78,13 @@ describe("the example of a deployment", () => {
       assert.isAbove(Number(at(pod, "securityContext", "runAsUser")), 0)
       // A drained runner may take all of its time, and a little more to end.
       assert.isAbove(Number(at(pod, "terminationGracePeriodSeconds")), settings.cluster.drainTimeoutSeconds + 30)
-      const volumes = Json.items(at(pod, "volumes"))
-      for (const container of Json.items(at(pod, "containers"))) {
+      const volumes = Json.readItems(at(pod, "volumes"))
+      for (const container of Json.readItems(at(pod, "containers"))) {
         assert.isString(at(container, "name"))
         assert.match(String(at(container, "image")), /:\d+\.\d+\.\d+$/)
         assert.deepStrictEqual(at(container, "securityContext"), { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } })
-        assert.deepStrictEqual(Json.items(at(container, "envFrom")).map((from) => at(from, "secretRef", "name")), [at(secret, "metadata", "name")])
-        assert.deepStrictEqual(Json.items(at(container, "volumeMounts")).map((mount) => String(at(mount, "name"))).toSorted(), volumes.map((volume) => String(at(volume, "name"))).toSorted())
+        assert.deepStrictEqual(Json.readItems(at(container, "envFrom")).map((from) => at(from, "secretRef", "name")), [at(secret, "metadata", "name")])
+        assert.deepStrictEqual(Json.readItems(at(container, "volumeMounts")).map((mount) => String(at(mount, "name"))).toSorted(), volumes.map((volume) => String(at(volume, "name"))).toSorted())
         assert.isDefined(at(container, "readinessProbe", "exec", "command"))
         assert.isDefined(at(container, "resources", "limits", "memory"))
       }

@@ -49,7 +49,7 @@ it.live("calls stay open: one that had begun may have happened, one that had not
       Fake.calls(Fake.call("a", "slow", {}), Fake.call("b", "next", {})),
       Fake.text("Done.")
     ])
-    assert.deepStrictEqual(Conversation.openCalls(between).map(({ id }) => id), ["a", "b"])
+    assert.deepStrictEqual(Conversation.listOpenCalls(between).map(({ id }) => id), ["a", "b"])
     assert.deepStrictEqual([ran, text], [["slow", "next"], "Done."])
     const results = after.flatMap((message) => message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, part.result]] : []) : [])
     assert.deepStrictEqual(results, [["a", Conversation.mayHaveHappenedResult], ["b", "did it"]])

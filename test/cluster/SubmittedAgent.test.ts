@@ -14,7 +14,7 @@ const textOf = Effect.fnUntraced(function*(
 ) {
   const environment = makeEnvironment(variables)
   const { settings } = yield* Config.resolve({ file, environment, flags: [], agent: agentFile?.settings })
-  return yield* Effect.provideService(SubmittedAgent.textOf(settings, agentFile, prefill), Environment, environment)
+  return yield* Effect.provideService(SubmittedAgent.buildContent(settings, agentFile, prefill), Environment, environment)
 })
 
 const agentOf = (given: Partial<AgentFile>): AgentFile => ({
@@ -32,9 +32,9 @@ describe("SubmittedAgent", () => {
         fallback_providers: [{ provider: "openrouter", model: "m2", api_key: "sk-aaaabbbbccccdddd" }],
         agent: { max_turns: 7 }, provider_routing: { sort: "price" }, approvals: { mode: "off" }, terminal: { backend: "local" }
       }, { prefill: "[]" })
-      const { prefill, settings, version } = Json.fields(Json.parsed(text))
+      const { prefill, settings, version } = Json.readFields(Json.parseOrKeep(text))
       assert.deepStrictEqual([version, prefill], [1, "[]"])
-      assert.deepStrictEqual(Object.fromEntries(Json.items(settings).map((one) => [Json.fields(one)["key"], Json.fields(one)["value"]])), {
+      assert.deepStrictEqual(Object.fromEntries(Json.readItems(settings).map((one) => [Json.readFields(one)["key"], Json.readFields(one)["value"]])), {
         "model.provider": "lab", "model.default": "m1", "agent.max_turns": 7, "provider_routing.sort": "price",
         fallback_providers: [{ provider: "openrouter", model: "m2" }]
       })

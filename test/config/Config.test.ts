@@ -413,17 +413,17 @@ describe("Config: derived answers", () => {
   it.effect("a side task has its own deadline and is done by auto unless configured", () =>
     Effect.gen(function*() {
       const { settings } = yield* resolve({ yaml: "auxiliary:\n  vision: { model: v }\n  compression: { timeout: 5 }\n" })
-      assert.deepStrictEqual(DerivedSettings.auxiliaryTask(settings, "vision"), { provider: "auto", model: "v", timeout: 120 })
-      assert.strictEqual(DerivedSettings.auxiliaryTask(settings, "compression").timeout, 5)
-      assert.deepStrictEqual(DerivedSettings.auxiliaryTask(settings, "title"), { provider: "auto", timeout: 30 })
-      assert.deepStrictEqual(DerivedSettings.auxiliaryTask(settings, "constructor"), { provider: "auto", timeout: 30 })
+      assert.deepStrictEqual(DerivedSettings.readAuxiliaryTask(settings, "vision"), { provider: "auto", model: "v", timeout: 120 })
+      assert.strictEqual(DerivedSettings.readAuxiliaryTask(settings, "compression").timeout, 5)
+      assert.deepStrictEqual(DerivedSettings.readAuxiliaryTask(settings, "title"), { provider: "auto", timeout: 30 })
+      assert.deepStrictEqual(DerivedSettings.readAuxiliaryTask(settings, "constructor"), { provider: "auto", timeout: 30 })
     }))
 
   it.effect("the chain of fallbacks is the list, or the older single one", () =>
     Effect.gen(function*() {
       const one = yield* resolve({ yaml: "fallback_model: { provider: p, model: m, api_key_env: K }" })
-      assert.deepStrictEqual(DerivedSettings.fallbacks(one.settings), [{ provider: "p", model: "m", keyEnv: "K" }])
+      assert.deepStrictEqual(DerivedSettings.listFallbacks(one.settings), [{ provider: "p", model: "m", keyEnv: "K" }])
       const both = yield* resolve({ yaml: "fallback_model: { provider: p, model: m }\nfallback_providers: [{ provider: q, model: n }]" })
-      assert.deepStrictEqual(DerivedSettings.fallbacks(both.settings).map(({ provider }) => provider), ["q"])
+      assert.deepStrictEqual(DerivedSettings.listFallbacks(both.settings).map(({ provider }) => provider), ["q"])
     }))
 })

@@ -33,7 +33,7 @@ describe("ConfigFile", () => {
   it.live("an error has the line of its place, or of the nearest one above it", () =>
     Effect.gen(function*() {
       const file = { name: "agent.yaml", folder: "/w", text: Effect.succeed("type: agent\nlist:\n- a: 1\n- b:\n    c: 2\n") }
-      const line = (path: ConfigFile.Path) => Effect.map(ConfigFile.error(file, path, "wrong"), ({ message }) => message)
+      const line = (path: ConfigFile.Path) => Effect.map(ConfigFile.makeError(file, path, "wrong"), ({ message }) => message)
       assert.strictEqual(yield* line(["list", 1, "b", "c"]), "agent.yaml: line 5: list[1].b.c: wrong")
       assert.strictEqual(yield* line(["list", 0]), "agent.yaml: line 3: list[0]: wrong")
       assert.strictEqual(yield* line(["list", 1, "b", "none", "x"]), "agent.yaml: line 4: list[1].b.none.x: wrong")

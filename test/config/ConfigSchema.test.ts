@@ -32,7 +32,7 @@ const placesOf = (shape: Tree.Shape, path: string, put: Place[1]): ReadonlyArray
   return [[path, put], ...inside, ...item]
 }
 
-const root = Tree.rootShape()
+const root = Tree.getRootShape()
 /** All places but the keys of providers, whose name is any. */
 const places = Array.from(root._tag === "Section" ? root.fields : []).filter(([key]) => !key.startsWith("<"))
   .flatMap(([key, shape]) => placesOf(shape, key, (value) => ({ [key]: value })))

@@ -186,7 +186,7 @@ describe("Edit: secrets", () => {
       yield* run(Edit.set("model.api_key", "topsecret"))
       assert.deepStrictEqual(yield* run(Edit.get("openrouter_api_key")), Option.some("sk-o…ef"))
       assert.deepStrictEqual(yield* run(Edit.get("model.api_key")), Option.some("<redacted>"))
-      assert.notInclude(JSON.stringify((yield* run(Edit.show())).values), "topsecret")
+      assert.notInclude(JSON.stringify((yield* run(Edit.readAllSettings())).values), "topsecret")
     }))
 })
 

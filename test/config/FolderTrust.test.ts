@@ -8,7 +8,7 @@ import * as Option from "effect/Option"
 import { mkdirSync, readFileSync, realpathSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Home, ProcessVariables } from "../../src/config/Environment.ts"
-import { fileName, FolderTrust, layer as trustLayer, untrusted } from "../../src/config/FolderTrust.ts"
+import { fileName, FolderTrust, layer as trustLayer, makeUntrustedError } from "../../src/config/FolderTrust.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const worldOf = (variables: (root: string) => Readonly<Record<string, string>>) => Effect.gen(function*() {
@@ -167,9 +167,9 @@ describe("FolderTrust", () => {
 
   it("the refusal of a file is one line with the command", () => {
     assert.strictEqual(
-      untrusted("/w/p/agent.yaml", "/w/p").message,
+      makeUntrustedError("/w/p/agent.yaml", "/w/p").message,
       "/w/p/agent.yaml is not used: its folder is not trusted. Look at it, then run `hermes trust add /w/p`"
     )
-    assert.include(untrusted("/w/a b/x", "/w/a b").message, "`hermes trust add \"/w/a b\"`")
+    assert.include(makeUntrustedError("/w/a b/x", "/w/a b").message, "`hermes trust add \"/w/a b\"`")
   })
 })

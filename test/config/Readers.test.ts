@@ -310,11 +310,11 @@ const rows = table.trim().split("\n").map((line) => {
   return { key, file, owner }
 })
 
-const keys = leaves(Tree.rootShape())
+const keys = leaves(Tree.getRootShape())
 
 /** Nothing reads the key; one that has an effect for some of its values is read. */
 const isMarked = (shape: Tree.Shape): boolean => {
-  const mark = Tree.unsupported(shape)
+  const mark = Tree.readUnsupported(shape)
   return mark !== undefined && !(Array.isArray(mark.holds) && mark.holds.length > 1)
 }
 
@@ -348,7 +348,7 @@ describe("the keys of the settings", () => {
   })
 
   it("of side tasks name those that nothing does", () => {
-    const auxiliary = Tree.shapeOfPath(["auxiliary"])
+    const auxiliary = Tree.findShapeOfPath(["auxiliary"])
     const marked = auxiliary?._tag === "MapOf" ? auxiliary.facts.unsupportedNames ?? [] : []
     assert.isNotEmpty(marked)
     const all = sources.map(code)

@@ -56,9 +56,9 @@ describe("reserved names", () => {
     }))
 
   it("name no setting in the environment", () => {
-    const { assignments, remarks } = SettingSources.read({ HERMES_PROVIDERS__CONSTRUCTOR__REQUEST_TIMEOUT_SECONDS: "5" }, "environment")
+    const { assignments, remarks } = SettingSources.readVariables({ HERMES_PROVIDERS__CONSTRUCTOR__REQUEST_TIMEOUT_SECONDS: "5" }, "environment")
     assert.deepStrictEqual(assignments, [])
-    const json = SettingSources.read({ HERMES_PROVIDERS: "{\"__proto__\": {\"polluted\": 1}}" }, "environment")
+    const json = SettingSources.readVariables({ HERMES_PROVIDERS: "{\"__proto__\": {\"polluted\": 1}}" }, "environment")
     // A text that is no mapping is refused when the settings are checked.
     assert.deepStrictEqual(json.assignments.map(({ value }) => value), ["{\"__proto__\": {\"polluted\": 1}}"])
     assert.match(remarks[0] ?? "", /^HERMES_PROVIDERS__CONSTRUCTOR__REQUEST_TIMEOUT_SECONDS: unknown setting, ignored/)

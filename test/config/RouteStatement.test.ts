@@ -12,7 +12,7 @@ const ofProvider = ["baseUrl", ...ofAddress] as const
 const a = "http://127.0.0.1:1/v1"
 const b = "http://127.0.0.1:2/v1"
 
-type Case = readonly [rule: string, weaker: RouteStatement.Statement, stronger: RouteStatement.Statement, gone: ReadonlyArray<RouteStatement.Bound>]
+type Case = readonly [rule: string, weaker: RouteStatement.Statement, stronger: RouteStatement.Statement, gone: ReadonlyArray<RouteStatement.BoundMember>]
 
 const cases: ReadonlyArray<Case> = [
   ["neither named leaves all", { provider: "custom", baseUrl: a }, {}, []],
@@ -44,11 +44,11 @@ const settingsOf = (file: unknown, process: Record<string, string>, dotEnv: Reco
 
 describe("RouteStatement", () => {
   for (const [rule, weaker, stronger, gone] of cases) {
-    it(`${rule}`, () => assert.deepStrictEqual(RouteStatement.superseded(weaker, stronger), gone))
+    it(`${rule}`, () => assert.deepStrictEqual(RouteStatement.listSuperseded(weaker, stronger), gone))
   }
 
   it("what the stronger source says itself stays", () => {
-    const made = RouteStatement.over<RouteStatement.Statement & { readonly apiMode?: string; readonly model?: string }>(
+    const made = RouteStatement.merge<RouteStatement.Statement & { readonly apiMode?: string; readonly model?: string }>(
       { provider: "custom", baseUrl: a, apiMode: "anthropic_messages", model: "m" },
       { baseUrl: b, apiMode: "codex_responses", model: undefined }
     )
@@ -106,9 +106,9 @@ describe("the sources of a route", () => {
   it.effect("are told by name, with what is not used", () =>
     Effect.gen(function*() {
       const { sources } = yield* settingsOf(file, {}, { OPENAI_BASE_URL: b })
-      assert.strictEqual(SettingSources.labelOf(sources, ["model", "base_url"]), ".env: OPENAI_BASE_URL")
-      assert.strictEqual(SettingSources.levelOf(sources, ["model", "base_url"]), "env-file")
-      assert.strictEqual(SettingSources.levelOf(sources, ["model", "provider"]), "file")
+      assert.strictEqual(SettingSources.describeSource(sources, ["model", "base_url"]), ".env: OPENAI_BASE_URL")
+      assert.strictEqual(SettingSources.findLevel(sources, ["model", "base_url"]), "env-file")
+      assert.strictEqual(SettingSources.findLevel(sources, ["model", "provider"]), "file")
       assert.deepStrictEqual(
         sources?.unused,
         ["api_key", "api_mode", "max_tokens", "context_length"].map((key) =>
@@ -118,7 +118,7 @@ describe("the sources of a route", () => {
 
   it("a key of a service beside its address comes from the source that names the address", () => {
     const beside = (process: Record<string, string>, file: Record<string, string>) =>
-      Environment.besideAddress(Environment.make(process, file), ["TAVILY_BASE_URL"])("TAVILY_API_KEY")
+      Environment.makeAddressGetter(Environment.make(process, file), ["TAVILY_BASE_URL"])("TAVILY_API_KEY")
     assert.strictEqual(beside({ TAVILY_API_KEY: "shell" }, { TAVILY_API_KEY: "dotenv" }), "shell")
     assert.strictEqual(beside({}, { TAVILY_API_KEY: "dotenv" }), "dotenv")
     assert.isUndefined(beside({ TAVILY_BASE_URL: b }, { TAVILY_API_KEY: "dotenv" }))

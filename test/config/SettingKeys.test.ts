@@ -4,7 +4,7 @@ import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
 import * as Edit from "../../src/config/Edit.ts"
 import * as Tree from "../../src/config/internal/Tree.ts"
-import { nameOf } from "../../src/config/SettingSources.ts"
+import { toVariableName } from "../../src/config/SettingSources.ts"
 
 /** Expands `a.{b, c.{d}}` as the specifications write keys. */
 const expand = (keys: string): ReadonlyArray<string> => {
@@ -82,7 +82,7 @@ describe("the keys of the settings", () => {
   it("are those of the specifications", () => {
     const keys = [...usageSpecification, ...productSpecification].flatMap(expand)
     assert.isAbove(keys.length, 120)
-    assert.deepStrictEqual(keys.filter((key) => Tree.shapeOfPath(key.split(".")) === undefined), [])
+    assert.deepStrictEqual(keys.filter((key) => Tree.findShapeOfPath(key.split(".")) === undefined), [])
   })
 
   /** Every key that can be set on its own. */
@@ -97,18 +97,18 @@ describe("the keys of the settings", () => {
   // A wrong value in each source: the one error there is names the source that counts.
   it.effect("each obey flag over environment over .env over file", () =>
     Effect.gen(function*() {
-      const all = leaves(Tree.rootShape(), [])
+      const all = leaves(Tree.getRootShape(), [])
       assert.isAbove(all.length, 100)
       for (const [path, shape] of all) {
         const wrong = shape._tag === "MapOf" ? 5 : { wrong: 1 }
-        const name = nameOf(path)
+        const name = toVariableName(path)
         const flag = { name: "--flag", key: path.join("."), value: wrong }
         const sources = {
           file: Tree.set({ fallback_model: { provider: "p", model: "m" } }, path, wrong),
           environment: Environment.make({}),
           flags: []
         }
-        const blamed = (more: Partial<Config.Sources>) =>
+        const blamed = (more: Partial<Config.SettingsInput>) =>
           Effect.match(Config.resolve({ ...sources, ...more }), {
             onSuccess: () => "",
             onFailure: ({ message }) => message.split(": expected")[0] ?? ""
@@ -136,11 +136,11 @@ describe("Keys", () => {
 
   it.effect("names are separated by dots, and a backslash makes a dot part of one", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* Edit.namesOf("a"), ["a"])
-      assert.deepStrictEqual(yield* Edit.namesOf("a.b\\.c.d"), ["a", "b.c", "d"])
-      assert.deepStrictEqual(yield* Edit.namesOf("a\\\\.b\\c"), ["a\\", "b\\c"])
+      assert.deepStrictEqual(yield* Edit.splitKey("a"), ["a"])
+      assert.deepStrictEqual(yield* Edit.splitKey("a.b\\.c.d"), ["a", "b.c", "d"])
+      assert.deepStrictEqual(yield* Edit.splitKey("a\\\\.b\\c"), ["a\\", "b\\c"])
       for (const key of ["", ".", "a.", ".a", "a..b"]) {
-        assert.strictEqual(yield* refused(Edit.namesOf(key)), `${key}: a key is names with dots between them, such as agent.max_turns`)
+        assert.strictEqual(yield* refused(Edit.splitKey(key)), `${key}: a key is names with dots between them, such as agent.max_turns`)
       }
     }))
 
@@ -164,11 +164,11 @@ describe("Keys", () => {
     }))
 
   it("secrets have a variable", () => {
-    assert.strictEqual(Edit.secretVariable(["openai_api_key"]), "OPENAI_API_KEY")
-    assert.strictEqual(Edit.secretVariable(["a-b", "X_TOKEN"]), "A_B_X_TOKEN")
-    assert.strictEqual(Edit.secretVariable(["1", "x_secret"]), "_1_X_SECRET")
+    assert.strictEqual(Edit.findSecretVariable(["openai_api_key"]), "OPENAI_API_KEY")
+    assert.strictEqual(Edit.findSecretVariable(["a-b", "X_TOKEN"]), "A_B_X_TOKEN")
+    assert.strictEqual(Edit.findSecretVariable(["1", "x_secret"]), "_1_X_SECRET")
     for (const names of [["model", "api_key"], ["token"], ["model", "max_tokens"], ["api_key_env"]]) {
-      assert.isUndefined(Edit.secretVariable(names))
+      assert.isUndefined(Edit.findSecretVariable(names))
     }
   })
 })

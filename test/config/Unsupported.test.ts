@@ -41,6 +41,6 @@ describe("a key that has no effect yet", () => {
   it.effect("keeps no run from starting by its default", () =>
     Effect.gen(function*() {
       const { settings } = yield* resolve({})
-      assert.isUndefined(Config.refusal(settings))
+      assert.isUndefined(Config.findRefusal(settings))
     }))
 })

@@ -45,7 +45,7 @@ conformance("sandbox of macOS, by a program that stands for sandbox-exec", Effec
   const directory = yield* project
   const { program } = yield* sandboxExec
   const environment = yield* built(Sandbox.layer({ policy: "workspace-write", network: "none", home: undefined, writable: [], hidden: [], shown: [], hidesEnvFiles: true })).pipe(
-    Effect.provideService(Sandbox.Wall, Seatbelt.seatbelt(program))
+    Effect.provideService(Sandbox.Wall, Seatbelt.makeSeatbelt(program))
   )
   return { environment, directory }
 }))

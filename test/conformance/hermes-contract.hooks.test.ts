@@ -151,7 +151,7 @@ describe("dispatch and returns", () => {
     }))
 
   it("68 a block gives {error: M}, status blocked and plugin_block", () => {
-    assert.deepStrictEqual(ToolOutcome.blocked("plugin_block", "M"), {
+    assert.deepStrictEqual(ToolOutcome.toBlockedOutcome("plugin_block", "M"), {
       status: "blocked",
       error_type: "plugin_block",
       error_message: "M",
@@ -224,7 +224,7 @@ describe("API payloads, ids, sanitiser", () => {
     }))
 
   it("94 usage has the documents' counters and their sums (ARCHITECTURE §7 adds two aliases); none is null", () => {
-    const usage = ApiPayload.usage(Usage.toResponse({ input: 10, output: 5, cacheRead: 3, cacheWrite: 2, reasoning: 1 }))
+    const usage = ApiPayload.toUsageCounters(Usage.toResponse({ input: 10, output: 5, cacheRead: 3, cacheWrite: 2, reasoning: 1 }))
     assert.deepStrictEqual(usage, {
       input_tokens: 10,
       output_tokens: 5,
@@ -237,7 +237,7 @@ describe("API payloads, ids, sanitiser", () => {
       completion_tokens: 5,
       cache_creation_tokens: 2
     })
-    assert.isNull(ApiPayload.usage(
+    assert.isNull(ApiPayload.toUsageCounters(
       new Response.Usage({
         inputTokens: { uncached: undefined, total: undefined, cacheRead: undefined, cacheWrite: undefined },
         outputTokens: { total: undefined, text: undefined, reasoning: undefined }
@@ -246,7 +246,7 @@ describe("API payloads, ids, sanitiser", () => {
   })
 
   it("95 a tool call of an answer is readable structured data", () => {
-    const { response } = ApiPayload.answer({
+    const { response } = ApiPayload.toAnswerFields({
       parts: [
         Response.makePart("text", { text: "let me see" }),
         Response.makePart("tool-call", { id: "call_1", name: "terminal", params: { command: "ls" }, providerExecuted: false })
@@ -404,7 +404,7 @@ describe("shell hooks", () => {
     }))
 
   it("133 action is looked at before decision, and only its own text counts", () => {
-    const said = (value: object) => Process.output("pre_tool_call", JSON.stringify(value))
+    const said = (value: object) => Process.readDirective("pre_tool_call", JSON.stringify(value))
     const message = "Blocked by shell hook."
     assert.deepStrictEqual(said({ action: "block", decision: "block", reason: "r" }), { action: "block", message })
     assert.deepStrictEqual(said({ action: "allow", decision: "block", reason: "r" }), { action: "block", message: "r" })
@@ -412,16 +412,16 @@ describe("shell hooks", () => {
       assert.deepStrictEqual(said({ action: "block", message: text }), { action: "block", message })
     }
     assert.isUndefined(said({ context: "c" }))
-    assert.deepStrictEqual(Process.output("pre_llm_call", `{"context":"c","action":"block"}`), { context: "c" })
+    assert.deepStrictEqual(Process.readDirective("pre_llm_call", `{"context":"c","action":"block"}`), { context: "c" })
     for (const text of [`{"context":" "}`, `{"context":5}`, `["c"]`, `"c"`]) {
-      assert.isUndefined(Process.output("pre_llm_call", text))
+      assert.isUndefined(Process.readDirective("pre_llm_call", text))
     }
   })
 
   it("134 a matcher is a full match, an invalid one is literal, and off tools it is dropped with a warning", () => {
     const matching = (matcher: string, event = "pre_tool_call") => {
       const { hooks: [hook], warnings } = Config.decode({ [event]: [{ command: "x", matcher }] })
-      return { fires: (tool: string) => hook !== undefined && Config.matcherOf(hook)(tool), warnings }
+      return { fires: (tool: string) => hook !== undefined && Config.makeToolMatcher(hook)(tool), warnings }
     }
     const one = matching(" terminal ")
     assert.deepStrictEqual(["terminal", "terminals", "a terminal"].map(one.fires), [true, false, false])

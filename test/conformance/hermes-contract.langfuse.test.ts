@@ -28,7 +28,7 @@ import { live } from "../observability/support/shownSpans.ts"
 const observed = () => {
   const spans: Array<RunSpans.Span> = []
   const settings = LangfuseSettings.complete({ publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1") })
-  const showing = live(Observations.view(settings), { close: (span) => spans.push(span) })
+  const showing = live(Observations.makeView(settings), { close: (span) => spans.push(span) })
   let at = 0
   const tell = (turnId: string, ...events: ReadonlyArray<RecordEvent.RecordEvent>) =>
     showing.add(events.map((event) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make(turnId), at: ++at, event })))
@@ -126,22 +126,22 @@ describe("the Langfuse plugin", () => {
     const user = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
     const system = "be good ".repeat(3000)
     const messages = [Prompt.systemMessage({ content: system }), ...Array.from({ length: 20 }, (_, n) => user(`m${n}`))]
-    assert.deepStrictEqual(JSON.parse(Generation.input(sentOf(messages), 100).toString()), [
+    assert.deepStrictEqual(JSON.parse(Generation.renderInput(sentOf(messages), 100).toString()), [
       { role: "system", content: system },
       ...Array.from({ length: 12 }, (_, n) => ({ role: "user", content: `m${n + 8}` }))
     ])
-    assert.strictEqual(String(Generation.input(sentOf([undefined]), 100)), "[]")
+    assert.strictEqual(String(Generation.renderInput(sentOf([undefined]), 100)), "[]")
   })
 
   it("176 what a tool said in JSON is shown as what it says, and its name and id are kept", () => {
     const message = Prompt.toolMessage({
       content: [Prompt.toolResultPart({ id: "c1", name: "echo", isFailure: false, result: "{\"a\":[1,{\"b\":2}]}", providerExecuted: false })]
     })
-    assert.deepStrictEqual(Generation.serialised(message, 100), [{ role: "tool", name: "echo", tool_call_id: "c1", content: { a: [1, { b: 2 }] } }])
-    assert.deepStrictEqual(Values.parsed("{\"a\":1}\n\n[Hint: read on]"), { a: 1, _hint: "[Hint: read on]" })
-    assert.deepStrictEqual(Values.parsed("{\"a\":\"}\\\"]\"} and more"), { a: "}\"]", _trailing_text: "and more" })
-    assert.deepStrictEqual(Values.parsed("[1] x"), { value: [1], _trailing_text: "x" })
-    for (const text of ["{not json}", "[1", "plain", "{\"a\":1"]) assert.strictEqual(Values.parsed(text), text)
+    assert.deepStrictEqual(Generation.serializeMessage(message, 100), [{ role: "tool", name: "echo", tool_call_id: "c1", content: { a: [1, { b: 2 }] } }])
+    assert.deepStrictEqual(Values.parseText("{\"a\":1}\n\n[Hint: read on]"), { a: 1, _hint: "[Hint: read on]" })
+    assert.deepStrictEqual(Values.parseText("{\"a\":\"}\\\"]\"} and more"), { a: "}\"]", _trailing_text: "and more" })
+    assert.deepStrictEqual(Values.parseText("[1] x"), { value: [1], _trailing_text: "x" })
+    for (const text of ["{not json}", "[1", "plain", "{\"a\":1"]) assert.strictEqual(Values.parseText(text), text)
   })
 
   it("prices have the names of the counters, with their sum; a price that nobody knows is none", () => {
@@ -214,23 +214,23 @@ describe("the Langfuse plugin", () => {
     for (const turn of ["one", "two"]) tell(turn, ...begin(turn), end)
     assert.strictEqual(new Set(spans.map(({ spanId }) => spanId)).size, 2)
     assert.deepStrictEqual(spans.map(({ parentSpanId, traceId }) => [parentSpanId, traceId]), [
-      [undefined, Observations.traceIdOf("s")],
-      [undefined, Observations.traceIdOf("s")]
+      [undefined, Observations.makeTraceId("s")],
+      [undefined, Observations.makeTraceId("s")]
     ])
   })
 
   it("184 a data URI is described, and every other value has its bounds", () => {
     const uri = `data:image/png;base64,${"A".repeat(20_000)}`
-    assert.deepStrictEqual(Values.bounded({ url: uri }, 100), {
+    assert.deepStrictEqual(Values.boundValue({ url: uri }, 100), {
       url: { type: "data_uri", media_type: "image/png", omitted: true, length: uri.length }
     })
-    assert.strictEqual(Values.bounded("x".repeat(150), 100), `${"x".repeat(100)}... [truncated 50 chars]`)
+    assert.strictEqual(Values.boundValue("x".repeat(150), 100), `${"x".repeat(100)}... [truncated 50 chars]`)
     const deep: Schema.Json = { a: { b: { c: { d: { e: 1 } } } } }
-    assert.deepStrictEqual(Values.bounded(deep, 100), { a: { b: { c: { d: { e: "<max-depth>" } } } } })
-    assert.strictEqual((Values.bounded(Array.from({ length: 60 }, (_, n) => n), 100) as ReadonlyArray<number>).length, 50)
-    assert.strictEqual(Object.keys(Values.bounded(Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`k${n}`, n])), 100) ?? {}).length, 50)
+    assert.deepStrictEqual(Values.boundValue(deep, 100), { a: { b: { c: { d: { e: "<max-depth>" } } } } })
+    assert.strictEqual((Values.boundValue(Array.from({ length: 60 }, (_, n) => n), 100) as ReadonlyArray<number>).length, 50)
+    assert.strictEqual(Object.keys(Values.boundValue(Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`k${n}`, n])), 100) ?? {}).length, 50)
     const file = { content: Array.from({ length: 100 }, (_, n) => `line ${n}`).join("\n"), base64_content: "QUJD" }
-    const shown = Values.result("read_file", JSON.stringify(file), 12_000) as { content: string; base64_content: unknown }
+    const shown = Values.renderResult("read_file", JSON.stringify(file), 12_000) as { content: string; base64_content: unknown }
     const lines = shown.content.split("\n")
     assert.deepStrictEqual([lines.length, lines[24], lines[25], lines[26], lines.at(-1)], [41, "line 24", "... [60 lines omitted]", "line 85", "line 99"])
     assert.deepStrictEqual(shown.base64_content, { omitted: true, length: 4 })
@@ -242,7 +242,7 @@ describe("the Langfuse plugin", () => {
       const { candidates } = yield* Discovery.discover({ bundled, user: `${home}/plugins`, cwd: home, trust: { isTrusted: () => Effect.succeed(false), projectOf: (folder) => Effect.succeed(folder) }, packages: [], variable: () => undefined })
       const found = candidates.find(({ key }) => key === "observability/langfuse")
       assert.isDefined(found)
-      const decision = found && Enablement.decide(found, { enabled: [], disabled: [] })
+      const decision = found && Enablement.decideLoading(found, { enabled: [], disabled: [] })
       assert.deepInclude(decision, { _tag: "Leave", enabled: false })
       assert.match(decision?._tag === "Leave" ? decision.reason ?? "" : "", /^not enabled/u)
     }).pipe(Effect.provide(NodeServices.layer)))

@@ -18,7 +18,7 @@ import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Approvals from "../../src/tool/Approvals.ts"
 import * as ApprovalOrder from "../../src/tool/approval/ApprovalOrder.ts"
-import { callback, pending } from "../../src/tool/approval/Approver.ts"
+import { makeCallbackApprover, makePendingQueue } from "../../src/tool/approval/Approver.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -135,11 +135,11 @@ describe("hermes-contract.md, calls that do not run", () => {
       const choices: Array<string> = []
       yield* hooks.register(Hooks.on("post_approval_response", ({ choice }) => Effect.sync(() => void choices.push(choice))))
       const check = (approvals: Approvals.Service) => approvals.check({ tool: "terminal", args: { command: "rm -rf build" } })
-      const desk = pending({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.void })
+      const desk = makePendingQueue({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.void })
       const fiber = yield* Effect.forkChild(check(ApprovalOrder.make({ hooks, approver: desk.approver })))
       yield* TestClock.adjust("300 seconds")
       const unanswered = yield* Fiber.join(fiber)
-      const nothing = yield* check(ApprovalOrder.make({ hooks, approver: callback(() => Effect.succeed(null), { surface: "gateway" }) }))
+      const nothing = yield* check(ApprovalOrder.make({ hooks, approver: makeCallbackApprover(() => Effect.succeed(null), { surface: "gateway" }) }))
       assert.deepStrictEqual([unanswered._tag, nothing._tag], ["Refusal", "Refusal"])
       assert.deepStrictEqual(choices, ["timeout", "timeout"])
     }))

@@ -31,8 +31,8 @@ const lookupOf = (variables: Readonly<Record<string, string>>) => (name: string)
 
 const world = (
   variables: Readonly<Record<string, string>>,
-  rest: Partial<TaskRoutes.World> & { readonly main?: TaskRoutes.World["main"] } = {}
-): TaskRoutes.World => ({
+  rest: Partial<TaskRoutes.TaskSurroundings> & { readonly main?: TaskRoutes.TaskSurroundings["main"] } = {}
+): TaskRoutes.TaskSurroundings => ({
   settings: settings(),
   lookup: lookupOf(variables),
   main: { provider: "", model: "", apiMode: "chat_completions", baseUrl: undefined },
@@ -41,11 +41,11 @@ const world = (
   ...rest
 })
 
-const labels = (world: TaskRoutes.World, task = "compression", overrides: TaskRoutes.Overrides = {}): ReadonlyArray<string> =>
-  Result.getOrThrow(TaskRoutes.choose(world, task, overrides, task === "vision")).candidates.map(({ label }) => label)
+const labels = (world: TaskRoutes.TaskSurroundings, task = "compression", overrides: TaskRoutes.Overrides = {}): ReadonlyArray<string> =>
+  Result.getOrThrow(TaskRoutes.chooseCandidates(world, task, overrides, task === "vision")).candidates.map(({ label }) => label)
 
-const first = (world: TaskRoutes.World, task = "compression", overrides: TaskRoutes.Overrides = {}): Route | undefined =>
-  Result.getOrThrow(TaskRoutes.choose(world, task, overrides, task === "vision")).candidates[0]?.route
+const first = (world: TaskRoutes.TaskSurroundings, task = "compression", overrides: TaskRoutes.Overrides = {}): Route | undefined =>
+  Result.getOrThrow(TaskRoutes.chooseCandidates(world, task, overrides, task === "vision")).candidates[0]?.route
 
 const main = (provider: string, model: string) => ({ provider, model, apiMode: "chat_completions" as const, baseUrl: undefined })
 
@@ -94,7 +94,7 @@ describe("hermes-llm auxiliary roles", () => {
     })
     const unavailable = settings({ auxiliary: { vision: { provider: "zai" } } })
     assert.strictEqual(first(world(keys, { settings: unavailable }), "vision")?.provider, "nous")
-    const text = TaskRoutes.choose(world(keys, { settings: settings({ auxiliary: { title: { provider: "zai" } } }) }), "title", {}, false)
+    const text = TaskRoutes.chooseCandidates(world(keys, { settings: settings({ auxiliary: { title: { provider: "zai" } } }) }), "title", {}, false)
     assert.isTrue(Result.isFailure(text))
   })
 
@@ -147,7 +147,7 @@ const auxiliary = (
   return { asked, service }
 }
 
-const question: Auxiliary.Ask = {
+const question: Auxiliary.TaskRequest = {
   messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "sum up" })] })],
   context: { sessionId: ids.sessionId, taskId: ids.taskId, turnId: ids.turnId }
 }
@@ -234,7 +234,7 @@ describe("hermes-llm auxiliary calls", () => {
     Effect.gen(function*() {
       const recorded: Array<string> = []
       const { service } = auxiliary(() => Fake.text("ok"))
-      const record: Auxiliary.Ask["record"] = ({ route, usage }) =>
+      const record: Auxiliary.TaskRequest["record"] = ({ route, usage }) =>
         Effect.sync(() => void recorded.push(`${route.provider} ${usage.inputTokens}`))
       yield* service.call("title", { ...question, record })
       yield* service.call("title", question)

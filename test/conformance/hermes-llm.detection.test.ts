@@ -14,13 +14,13 @@ const lookup = (variables: Readonly<Record<string, string>>): RouteKeys.Lookup =
 describe("hermes-llm detection", () => {
   it("T1 explicit mode wins over every rule and every upgrade", () => {
     for (const model of ["gpt-5.4", "openai/gpt-5", "claude-opus-4.6"]) {
-      const found = Detection.detect({ provider: "openai-codex", model, apiMode: "chat_completions" })
+      const found = Detection.detectRoute({ provider: "openai-codex", model, apiMode: "chat_completions" })
       assert.strictEqual(found.apiMode, "chat_completions")
     }
   })
 
   it("T2 Anthropic by host", () => {
-    assert.deepInclude(Detection.detect({ model: "claude-opus-4.6", baseUrl: "https://api.anthropic.com" }), {
+    assert.deepInclude(Detection.detectRoute({ model: "claude-opus-4.6", baseUrl: "https://api.anthropic.com" }), {
       provider: "anthropic",
       apiMode: "anthropic_messages"
     })
@@ -28,10 +28,10 @@ describe("hermes-llm detection", () => {
 
   it("T4 Bedrock host with its region, and not a look-alike", () => {
     assert.deepInclude(
-      Detection.detect({ model: "m", baseUrl: "https://bedrock-runtime.eu-west-1.amazonaws.com" }),
+      Detection.detectRoute({ model: "m", baseUrl: "https://bedrock-runtime.eu-west-1.amazonaws.com" }),
       { apiMode: "bedrock_converse", region: "eu-west-1" }
     )
-    assert.deepInclude(Detection.detect({ model: "m", baseUrl: "https://bedrock-runtime.evil.example" }), {
+    assert.deepInclude(Detection.detectRoute({ model: "m", baseUrl: "https://bedrock-runtime.evil.example" }), {
       apiMode: "chat_completions",
       region: undefined
     })
@@ -39,21 +39,21 @@ describe("hermes-llm detection", () => {
 
   it("T5 a look-alike host gets none of the rules of direct OpenAI", () => {
     assert.deepInclude(
-      Detection.detect({ model: "gpt-4.1", baseUrl: "https://proxy.example/api.openai.com/v1" }),
+      Detection.detectRoute({ model: "gpt-4.1", baseUrl: "https://proxy.example/api.openai.com/v1" }),
       { apiMode: "chat_completions", provider: undefined }
     )
   })
 
   it("T7 gpt-5 via an aggregator, via Nous, via Azure", () => {
     const mode = (provider: string | undefined, baseUrl: string) =>
-      Detection.detect({ provider, model: "openai/gpt-5.4", baseUrl }).apiMode
+      Detection.detectRoute({ provider, model: "openai/gpt-5.4", baseUrl }).apiMode
     assert.strictEqual(mode("openrouter", "https://openrouter.ai/api/v1"), "codex_responses")
     assert.strictEqual(mode("nous", "https://inference-api.nousresearch.com/v1"), "chat_completions")
     assert.strictEqual(mode(undefined, "https://me.openai.azure.com/openai/v1"), "chat_completions")
   })
 
   it("T8 an explicit provider without key fails naming its variable, and goes nowhere else", () => {
-    const found = Routes.resolve({ provider: "zai", model: "glm-5" }, lookup({ OPENROUTER_API_KEY: "or" }))
+    const found = Routes.resolveRoute({ provider: "zai", model: "glm-5" }, lookup({ OPENROUTER_API_KEY: "or" }))
     assert.isTrue(Result.isFailure(found))
     const error = Result.getOrThrow(Result.flip(found))
     assert.strictEqual(error.path, "ZAI_API_KEY")
@@ -65,8 +65,8 @@ describe("hermes-llm detection", () => {
 
   it("T10 Claude on OpenRouter carries the tool streaming beta once, appended to what is there", () => {
     const betas = (model: string, own?: Readonly<Record<string, string>>) => {
-      const route = Routes.resolve({ provider: "openrouter", model, headers: own }, lookup({ OPENROUTER_API_KEY: "or" }))
-      const { headers = {} } = OpenRoute.withProfile(Result.getOrThrow(route))
+      const route = Routes.resolveRoute({ provider: "openrouter", model, headers: own }, lookup({ OPENROUTER_API_KEY: "or" }))
+      const { headers = {} } = OpenRoute.applyProfile(Result.getOrThrow(route))
       return Object.entries(headers).flatMap(([name, value]) => name.toLowerCase() === "x-anthropic-beta" ? [value] : [])
     }
     const beta = "fine-grained-tool-streaming-2025-05-14"
@@ -78,7 +78,7 @@ describe("hermes-llm detection", () => {
 
   it("T11 headers of OpenRouter are absent from the route of a plain custom endpoint", () => {
     const custom = Result.getOrThrow(
-      Routes.resolve(
+      Routes.resolveRoute(
         { provider: "custom", model: "claude-opus-4.6", baseUrl: "https://plain.example/v1" },
         lookup({ OPENROUTER_API_KEY: "or" })
       )

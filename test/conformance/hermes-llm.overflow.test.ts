@@ -69,7 +69,7 @@ const setup = (turns: ReadonlyArray<Fake.Turn>, options: Options = {}) => {
   const ends: Array<string> = []
   const catalogue = Catalogue.make({
     settings: { model: { provider: "auto", streaming: true }, customProviders: [] },
-    windows: options.windows ?? ContextWindow.memory(),
+    windows: options.windows ?? ContextWindow.makeInMemory(),
     lists: ModelLists.none,
     get: () => Effect.succeed(undefined),
     post: () => Effect.succeed(undefined)
@@ -122,7 +122,7 @@ describe("hermes-llm overflow in a run", () => {
       const fs = yield* FileSystem.FileSystem
       const home = yield* temporaryDirectory
       const { asked, compaction } = dropping()
-      const told = setup([echo, fails(stated), Fake.text("done")], { compaction, windows: yield* ContextWindow.file(home) })
+      const told = setup([echo, fails(stated), Fake.text("done")], { compaction, windows: yield* ContextWindow.openFile(home) })
       const { events, result } = yield* Effect.provide(succeeds("hi"), told.layer)
       assert.strictEqual(result.text, "done")
       assert.deepStrictEqual(told.asked.map(roles), [
@@ -147,7 +147,7 @@ describe("hermes-llm overflow in a run", () => {
     }).pipe(Effect.provide(NodeServices.layer)))
 
   it.effect("T72 a limit that was guessed is used and never written", () => {
-    const windows = ContextWindow.memory()
+    const windows = ContextWindow.makeInMemory()
     const vague = http(400, "Your input exceeds the context window of this model.")
     const told = setup([fails(vague), Fake.text("done")], { compaction: dropping().compaction, windows })
     return Effect.gen(function*() {
@@ -181,7 +181,7 @@ describe("hermes-llm overflow in a run", () => {
   })
 
   it.effect("T76 the gate of long contexts is 200 000 tokens in memory, whatever succeeds afterwards", () => {
-    const windows = ContextWindow.memory()
+    const windows = ContextWindow.makeInMemory()
     const gate = http(429, "Extra usage is required for long context requests.")
     const told = setup([fails(gate), Fake.text("done")], { compaction: dropping().compaction, windows })
     return Effect.gen(function*() {
@@ -325,7 +325,7 @@ describe("hermes-llm overflow in a run", () => {
     const named = { ...fake.provider, info: { ...fake.provider.info, model: "gpt-4-0613" } }
     const runtime = Runtime.layer({ provider: Layer.succeed(Provider, named) }).pipe(Layer.provide([
       Layer.succeed(CompactionPort, { compact: ({ messages }) => Effect.succeed(messages.slice(1)) }),
-      Layer.succeed(Catalogue.Catalogue, Catalogue.bundled({ default: "gpt-4-0613", contextLength: 8_192 }))
+      Layer.succeed(Catalogue.Catalogue, Catalogue.makeBundled({ default: "gpt-4-0613", contextLength: 8_192 }))
     ]))
     return Effect.gen(function*() {
       assert.strictEqual((yield* succeeds("hi")).result.text, "done")

@@ -37,13 +37,13 @@ const conversation = (first: number, ...sizes: ReadonlyArray<number>) => {
 }
 
 const scene = (window: number, talk: ReturnType<typeof conversation>) => {
-  const windows = ContextWindow.memory()
-  const probing = ContextWindow.learning(windows)
-  const turn = Probing.turn()
+  const windows = ContextWindow.makeInMemory()
+  const probing = ContextWindow.makeLearntWindows(windows)
+  const turn = Probing.makeTurn()
   let current = window
   let sent = messages(talk.first)
   const fail = (error: AiError.AiError, at = route) =>
-    Effect.map(Probing.recover(probing, talk, turn, { error, route: at, window: current, messages: sent, ...ids }), (outcome) => {
+    Effect.map(Probing.recoverConversation(probing, talk, turn, { error, route: at, window: current, messages: sent, ...ids }), (outcome) => {
       if (outcome._tag !== "Restart") return outcome
       current = outcome.window
       sent = outcome.messages

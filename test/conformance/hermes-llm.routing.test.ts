@@ -35,7 +35,7 @@ const inTime = <A, E, R>(effect: Effect.Effect<A, E, R>, duration: Duration.Inpu
 
 const delays = (limits: Backoff.Limits, count: number) =>
   Effect.forEach(Array.from({ length: count }, (_, index) => index + 1), (failed) =>
-    Effect.map(Backoff.wait(limits, failed, undefined), Duration.toSeconds))
+    Effect.map(Backoff.computeWait(limits, failed, undefined), Duration.toSeconds))
 
 describe("errors, retries, pool, fallback", () => {
   it.effect("T128 backoff stays within its bounds", () =>
@@ -278,7 +278,7 @@ describe("errors, retries, pool, fallback", () => {
 describe("streams", () => {
   /** Texts of the last two messages that a route was asked with. */
   const asked2 = (call: ModelCall | undefined) =>
-    call?.messages.slice(-2).map((message) => [message.role, Conversation.text(message)]) ?? []
+    call?.messages.slice(-2).map((message) => [message.role, Conversation.readText(message)]) ?? []
 
   it.effect("T125 (ARCHITECTURE.md §7 decides: the rest is asked for) text that was read is finished by the next attempt", () =>
     Effect.gen(function*() {
@@ -343,7 +343,7 @@ describe("the chain", () => {
   const chainOf = Effect.fnUntraced(function*(file: unknown, variables: Readonly<Record<string, string>> = {}) {
     const environment = Environment.make(variables)
     const { settings } = yield* Config.resolve({ file, environment, flags: [] })
-    return ConfiguredRoutes.chain({ settings, environment })
+    return ConfiguredRoutes.resolveChain({ settings, environment })
   })
   const providers = ({ entries }: ConfiguredRoutes.Chain) => entries.map(({ route }) => route.provider)
 

@@ -46,7 +46,7 @@ describe("hermes-llm.md, the Messages protocol", () => {
 
   it.effect("T14 a limit above the window becomes one token less than the window", () =>
     Effect.gen(function*() {
-      assert.strictEqual(ModelAbilities.outputLimit("claude-sonnet-4-5"), 64_000)
+      assert.strictEqual(ModelAbilities.findOutputLimit("claude-sonnet-4-5"), 64_000)
       const request = yield* prepare({ contextWindow: 8_192 }, { model: "claude-sonnet-4-5" })
       assert.strictEqual(request["max_tokens"], 8_191)
     }))
@@ -84,7 +84,7 @@ describe("hermes-llm.md, the Messages protocol", () => {
       const signed = (text: string) => ({ type: "thinking", thinking: `thought ${text}`, signature: text })
       const text = (text: string) => ({ type: "text", text })
       const contents = (more: Partial<Route>) =>
-        Effect.map(prepare({ messages: History.sendable(messages, abilities(route(more))) }, more), (request) =>
+        Effect.map(prepare({ messages: History.toSendableMessages(messages, abilities(route(more))) }, more), (request) =>
           // The request's messages are those that this provider wrote.
           (request["messages"] as ReadonlyArray<{ role: string; content: unknown }>)
             .filter((message) => message.role === "assistant").map((message) => message.content))
@@ -136,9 +136,9 @@ describe("hermes-llm.md, the Messages protocol", () => {
         usage: { input_tokens: 100, cache_read_input_tokens: 900, cache_creation_input_tokens: 50, output_tokens: 20 }
       })
       const usage = Usage.fromResponse(answer.usage)
-      assert.strictEqual(Usage.promptTokens(usage), 1_050)
-      assert.strictEqual(Usage.totalTokens(usage), 1_070)
-      assert.strictEqual(Math.round(Usage.cacheHitPercent(usage)), 86)
+      assert.strictEqual(Usage.countPromptTokens(usage), 1_050)
+      assert.strictEqual(Usage.countTotalTokens(usage), 1_070)
+      assert.strictEqual(Math.round(Usage.computeCacheHitPercent(usage)), 86)
     }))
 
   it.effect("T82 garbage counters count nothing and never throw", () =>

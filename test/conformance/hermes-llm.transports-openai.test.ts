@@ -161,9 +161,9 @@ describe("hermes-llm.md, usage", () => {
         cache_creation_input_tokens: 50
       })
       assert.deepInclude(usage, { inputTokens: 100, cacheReadTokens: 900, cacheWriteTokens: 50, outputTokens: 20 })
-      assert.strictEqual(Usage.promptTokens(usage), 1_050)
-      assert.strictEqual(Usage.totalTokens(usage), 1_070)
-      assert.strictEqual(Math.round(Usage.cacheHitPercent(usage)), 86)
+      assert.strictEqual(Usage.countPromptTokens(usage), 1_050)
+      assert.strictEqual(Usage.countTotalTokens(usage), 1_070)
+      assert.strictEqual(Math.round(Usage.computeCacheHitPercent(usage)), 86)
     }))
 
   it.effect("T80 prompt_tokens 1000 with 600 cached: input 400, read 600, prompt 1000; the same in the Responses API", () =>
@@ -174,7 +174,7 @@ describe("hermes-llm.md, usage", () => {
       ]
       for (const usage of usages) {
         assert.deepInclude(usage, { inputTokens: 400, cacheReadTokens: 600 })
-        assert.strictEqual(Usage.promptTokens(usage), 1_000)
+        assert.strictEqual(Usage.countPromptTokens(usage), 1_000)
       }
     }))
 

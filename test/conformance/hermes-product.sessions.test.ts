@@ -11,7 +11,7 @@ import * as Usage from "../../src/domain/Usage.ts"
 import { SessionSearch } from "../../src/session/SessionSearch.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import { runScript } from "../support/runScript.ts"
-import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { effectProp } from "../support/property.ts"
 
@@ -32,8 +32,8 @@ for (const [name, layer] of Object.entries(stores)) {
     it.effect("T19 an id prefix of two sessions opens neither, names both and makes none", () =>
       Effect.gen(function*() {
         const store = yield* SessionStore.SessionStore
-        yield* store.create(newSession("20250102_030405_aaaaaa"))
-        yield* store.create(newSession("20250102_030405_bbbbbb"))
+        yield* store.create(makeNewSession("20250102_030405_aaaaaa"))
+        yield* store.create(makeNewSession("20250102_030405_bbbbbb"))
         const error = yield* Effect.flip(store.resolve("20250102_03"))
         assert.strictEqual(error._tag, "SessionNotFound")
         assert.include(error.message, "20250102_030405_aaaaaa")
@@ -45,8 +45,8 @@ for (const [name, layer] of Object.entries(stores)) {
       Effect.gen(function*() {
         const store = yield* SessionStore.SessionStore
         const { search } = yield* SessionSearch
-        yield* store.create(newSession(id))
-        yield* store.append(id, [user("hello world")])
+        yield* store.create(makeNewSession(id))
+        yield* store.append(id, [makeUserMessage("hello world")])
         assert.deepStrictEqual(yield* search("\""), [])
         assert.deepStrictEqual(yield* search("AND"), [])
         assert.strictEqual((yield* search("\"hello")).length, 1)
@@ -63,7 +63,7 @@ for (const [name, layer] of Object.entries(stores)) {
     it.effect("T67 tokens of a session that switched model belong to both, and their sum is the session's", () =>
       Effect.gen(function*() {
         const store = yield* SessionStore.SessionStore
-        yield* store.create(newSession(id))
+        yield* store.create(makeNewSession(id))
         const usage = (tokens: number): Usage.Usage => ({
           inputTokens: tokens,
           outputTokens: tokens + 1,
@@ -112,10 +112,10 @@ it.effect("T64 the stored system prompt is returned byte for byte by whoever ope
   Effect.gen(function*() {
     const path = `${yield* temporaryDirectory}/state.db`
     const systemPrompt = `# Context\r\n\n${"é会😀\t".repeat(5000)} \u0000\u2028 end \n`
-    yield* inFile(path, SessionStore.SessionStore.use((store) => store.create(newSession(id, { systemPrompt }))))
+    yield* inFile(path, SessionStore.SessionStore.use((store) => store.create(makeNewSession(id, { systemPrompt }))))
     yield* inFile(path, Effect.gen(function*() {
       const store = yield* SessionStore.SessionStore
-      yield* store.append(id, [user("go on")])
+      yield* store.append(id, [makeUserMessage("go on")])
       assert.strictEqual(Option.getOrThrow(yield* store.get(id)).systemPrompt, systemPrompt)
     }))
   }))
@@ -130,11 +130,11 @@ it.live("T68 after a crash between a call and its result every call has a result
     const closed = Conversation.closeOpenCalls(stored)
     assert.strictEqual(stored.length, 3)
     assert.deepStrictEqual(closed, [
-      user("list"),
+      makeUserMessage("list"),
       calls,
-      Conversation.cancelled({ id: "c1", name: "terminal" }),
+      Conversation.makeCancelledResult({ id: "c1", name: "terminal" }),
       answer,
-      Conversation.cancelled({ id: "c3", name: "terminal" })
+      Conversation.makeCancelledResult({ id: "c3", name: "terminal" })
     ])
     assert.isTrue(closed.every(Prompt.isMessage))
   }).pipe(Effect.scoped))

@@ -190,7 +190,7 @@ describe("nexau other built-ins", () => {
       assert.include(texts(fake.asked[1]?.messages).join(""), "Only 2 iterations are left")
       assert.include(texts(fake.asked[2]?.messages).join(""), "This is your last iteration")
       assert.match(texts(fake.asked[2]?.messages).join(""), /Only \d+ tokens are left/)
-      assert.notInclude(stored.map(Conversation.text).join(""), "budget")
+      assert.notInclude(stored.map(Conversation.readText).join(""), "budget")
     }))
 
   it.effect("Reminder is in every n-th call", () =>
@@ -252,7 +252,7 @@ describe("nexau other built-ins", () => {
         output: { from: "eve@example.org" }
       })
       const { exit, stored } = yield* program
-      assert.strictEqual(stored.map(Conversation.text)[0], "I am [EMAIL], card [CREDIT_CARD], not 4111 1111 1111 1112")
+      assert.strictEqual(stored.map(Conversation.readText)[0], "I am [EMAIL], card [CREDIT_CARD], not 4111 1111 1111 1112")
       assert.deepStrictEqual(results(fake.asked[1]?.messages), ["{\"from\":\"[EMAIL]\"}"])
       assert.strictEqual(textOf(exit), "write to [EMAIL]")
       assert.notInclude(JSON.stringify([fake.asked.map(({ messages }) => messages), stored]), "@example.org")

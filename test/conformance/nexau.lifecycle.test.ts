@@ -7,7 +7,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as Agent from "../../src/agent/Agent.ts"
 import { ExecutionBlocked, MiddlewareFailure } from "../../src/domain/AgentError.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
-import { textDelta } from "../../src/domain/Model.ts"
+import { makeTextDelta } from "../../src/domain/Model.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
@@ -30,7 +30,7 @@ describe("nexau lifecycle", () => {
       const { stored } = yield* program
       // Messages of the user that follow each other go out as one.
       assert.deepStrictEqual(texts(fake.asked[0]?.messages), ["helloAB"])
-      assert.deepStrictEqual(stored.map(Conversation.text), ["hello", "A", "B", "x"])
+      assert.deepStrictEqual(stored.map(Conversation.readText), ["hello", "A", "B", "x"])
     }))
 
   it.effect("T2 after_agent runs last to first", () =>
@@ -126,7 +126,7 @@ describe("nexau lifecycle", () => {
       const { fake, program } = play([callEcho, Fake.text("x")], [hint])
       const { stored } = yield* program
       assert.deepStrictEqual(fake.asked.map(({ messages }) => texts(messages).join("|").split("hint").length - 1), [1, 1])
-      assert.notInclude(stored.map(Conversation.text), "hint")
+      assert.notInclude(stored.map(Conversation.readText), "hint")
     }))
 
   const forbids = (forceContinue: boolean) => Middleware.lifecycle({
@@ -298,7 +298,7 @@ describe("nexau lifecycle", () => {
       })])
       const { stored } = yield* program
       assert.deepStrictEqual(texts(fake.asked[0]?.messages), ["masked"])
-      assert.deepStrictEqual(stored.map(Conversation.text), ["masked", "x"])
+      assert.deepStrictEqual(stored.map(Conversation.readText), ["masked", "x"])
     }))
 
   it.effect("after_agent runs once on an interrupted run", () =>
@@ -392,7 +392,7 @@ describe("nexau lifecycle", () => {
   it.live("a plugin brings lifecycle middleware, outermost, with methods shared or made for each run", () =>
     Effect.gen(function*() {
       const adds = (mark: string) => ({ agentResponse }: Middleware.AfterAgentInput) => withModifications({ agentResponse: `${agentResponse}${mark}` })
-      const plugin = Plugin.value({
+      const plugin = Plugin.fromValue({
         name: "marks",
         middleware: [
           Middleware.lifecycle({ name: "shared", after_agent: adds("1"), wrapModelCall: (next) => (params) => next(params) }),
@@ -427,7 +427,7 @@ describe("nexau lifecycle", () => {
       return { exit, shown, warnings, ...(Exit.isSuccess(exit) ? exit.value : { text: undefined, stored: undefined }) }
     })
     const mapText = (change: (text: string) => string) => ({ parts }: Middleware.StreamPartInput) =>
-      withModifications({ parts: parts.map((part) => part.type === "text-delta" ? textDelta(part.id, change(part.delta)) : part) })
+      withModifications({ parts: parts.map((part) => part.type === "text-delta" ? makeTextDelta(part.id, change(part.delta)) : part) })
     const same = (text: string) => ({ shown: text, text, stored: text })
 
     it.effect("first to last, before the wrappers of the call, in both spellings and by a factory: shown, returned and stored", () =>

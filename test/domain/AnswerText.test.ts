@@ -1,7 +1,7 @@
 // Arguments of calls on their way to every reader of a run: the terminal, events, protocols.
 import { assert, describe, it } from "@effect/vitest"
 import * as AnswerText from "../../src/domain/AnswerText.ts"
-import { paramsDelta, type StreamPart } from "../../src/domain/Model.ts"
+import { makeParamsDelta, type StreamPart } from "../../src/domain/Model.ts"
 import { redactKeys } from "../../src/domain/Redaction.ts"
 import { selectedForeignKeys } from "../support/plantedKeys.ts"
 
@@ -13,7 +13,7 @@ const shownOf = (parts: ReadonlyArray<StreamPart>, id: string): string =>
   parts.map((part) => part.type === "tool-params-delta" && part.id === id ? part.delta : "").join("")
 
 const seen = (redact: boolean, pieces: ReadonlyArray<StreamPart>): ReadonlyArray<StreamPart> => {
-  const watcher = AnswerText.watcher(redact)
+  const watcher = AnswerText.makeWatcher(redact)
   return [...pieces.flatMap((piece) => watcher.see([piece])), ...watcher.end()]
 }
 
@@ -22,13 +22,13 @@ describe("arguments of a call that come in pieces", () => {
     const whole = redactKeys(args)
     assert.notInclude(whole, key)
     for (let at = 0; at <= args.length; at++) {
-      assert.strictEqual(shownOf(seen(true, [paramsDelta("a", args.slice(0, at)), paramsDelta("a", args.slice(at))]), "a"), whole, `${at}`)
+      assert.strictEqual(shownOf(seen(true, [makeParamsDelta("a", args.slice(0, at)), makeParamsDelta("a", args.slice(at))]), "a"), whole, `${at}`)
     }
-    assert.strictEqual(shownOf(seen(true, Array.from(args, (letter) => paramsDelta("a", letter))), "a"), whole)
+    assert.strictEqual(shownOf(seen(true, Array.from(args, (letter) => makeParamsDelta("a", letter))), "a"), whole)
   })
 
   it("are held for each call, and pass as they are where nothing is redacted", () => {
-    const both = Array.from(args).flatMap((letter) => [paramsDelta("a", letter), paramsDelta("b", letter)])
+    const both = Array.from(args).flatMap((letter) => [makeParamsDelta("a", letter), makeParamsDelta("b", letter)])
     const shown = seen(true, both)
     assert.strictEqual(shownOf(shown, "a"), redactKeys(args))
     assert.strictEqual(shownOf(shown, "b"), redactKeys(args))

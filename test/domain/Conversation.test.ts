@@ -55,7 +55,7 @@ describe("closeOpenCalls", () => {
     const closed = Conversation.closeOpenCalls(play(script))
     closed.forEach((message, index) => {
       if (message.role === "tool") return
-      assert.deepStrictEqual(answeredAfter(closed, index), Conversation.toolCalls(message).map((call) => call.id))
+      assert.deepStrictEqual(answeredAfter(closed, index), Conversation.listToolCalls(message).map((call) => call.id))
     })
   }, { arbitrary: { runs: 500 } })
 
@@ -75,7 +75,7 @@ describe("closeOpenCalls", () => {
     const parts = (list: ReadonlyArray<Prompt.Message>) =>
       list.flatMap((message) => message.role === "tool" ? message.content : []).filter((part) => part.type === "tool-result")
     const reachable = messages.flatMap((message, index) =>
-      Conversation.toolCalls(message).map((call) => ({ id: call.id, answered: answeredBeforeNext(index).includes(call.id) })))
+      Conversation.listToolCalls(message).map((call) => ({ id: call.id, answered: answeredBeforeNext(index).includes(call.id) })))
     for (const { id, answered } of reachable) {
       const kept = parts(closed).find((part) => part.id === id)
       const first = parts(messages).find((part) => part.id === id)
@@ -87,10 +87,10 @@ describe("closeOpenCalls", () => {
   prop("a run that goes on from a session has the same, after any number of rejected messages and runs before it",
     { script: Script, rejected: Schema.Array(Index) }, ({ rejected, script }) => {
       const messages = [...play(script)]
-      for (const index of rejected) messages.splice(3 * index + 1, 0, Conversation.rejection("no"))
+      for (const index of rejected) messages.splice(3 * index + 1, 0, Conversation.makeRejection("no"))
       for (let length = 0; length <= messages.length; length++) {
         const some = messages.slice(0, length)
-        assert.deepStrictEqual(Conversation.resumed(some), Conversation.closeOpenCalls(Conversation.withoutRejected(some)))
+        assert.deepStrictEqual(Conversation.resume(some), Conversation.closeOpenCalls(Conversation.withoutRejected(some)))
       }
     })
 
@@ -126,8 +126,8 @@ describe("closeOpenCalls", () => {
     const second = Prompt.toolMessage({ content: [result("b", "second")] })
     const user = Prompt.userMessage({ content: [Prompt.textPart({ text: "look into src too" })] })
     assert.deepStrictEqual(Conversation.closeOpenCalls([assistant, first, user, second]), [assistant, first, second, user])
-    assert.deepStrictEqual(Conversation.openCalls([assistant, first, user]).map(({ id }) => id), ["b"])
-    assert.deepStrictEqual(Conversation.openCalls([assistant, first, user, second]), [])
+    assert.deepStrictEqual(Conversation.listOpenCalls([assistant, first, user]).map(({ id }) => id), ["b"])
+    assert.deepStrictEqual(Conversation.listOpenCalls([assistant, first, user, second]), [])
   })
 
   it("leaves calls that the provider executed alone", () => {
@@ -149,7 +149,7 @@ describe("text", () => {
         Prompt.userMessage({ content: [text, image, more] }),
         Prompt.assistantMessage({ content: [Prompt.reasoningPart({ text: "hm" }), text, more] }),
         Prompt.toolMessage({ content: [result("a", "x")] })
-      ].map(Conversation.text),
+      ].map(Conversation.readText),
       ["rules", "hello you", "hello you", ""]
     )
   })

@@ -4,7 +4,7 @@ import * as TextHygiene from "../../src/domain/TextHygiene.ts"
 import { prop } from "../support/property.ts"
 
 const read = (pieces: ReadonlyArray<string>): string => {
-  const stream = TextHygiene.fenceStream()
+  const stream = TextHygiene.makeFenceStream()
   return pieces.map(stream.push).join("") + stream.end()
 }
 
@@ -39,7 +39,7 @@ describe("fences of TextHygiene", () => {
   })
 
   it("shows what can not be a tag at once", () => {
-    const stream = TextHygiene.fenceStream()
+    const stream = TextHygiene.makeFenceStream()
     assert.strictEqual(stream.push("a <b"), "a <b")
     assert.strictEqual(stream.push(" <mem"), " ")
     assert.strictEqual(stream.push("o"), "<memo".slice(0, 0))

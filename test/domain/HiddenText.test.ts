@@ -58,7 +58,7 @@ describe("hidden text", () => {
   })
 
   it("of a context file is for the user alone", () => {
-    const { findings, text } = Injection.contextFile("AGENTS.md", encoded[0] ?? "")
+    const { findings, text } = Injection.screenContextFile("AGENTS.md", encoded[0] ?? "")
     assert.include(text, "invisible_characters")
     assert.notInclude(text, order)
     assert.strictEqual(findings[0]?.hidden, order)

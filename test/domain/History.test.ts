@@ -10,7 +10,7 @@ const thought = (value: string) => Prompt.reasoningPart({ text: value, options: 
 const call = (id: string) => Prompt.toolCallPart({ id, name: "t", params: {}, providerExecuted: false })
 const user = (value: string) => Prompt.userMessage({ content: [text(value)] })
 const assistant = (...content: ReadonlyArray<Prompt.AssistantMessagePart>) => Prompt.assistantMessage({ content })
-const result = (id: string) => Conversation.toolResult({ id, name: "t" }, { output: `r${id}`, isFailure: false })
+const result = (id: string) => Conversation.makeToolResult({ id, name: "t" }, { output: `r${id}`, isFailure: false })
 const system = Prompt.systemMessage({ content: "s" })
 
 const all: Route.Abilities = { thinking: "all", cacheMarks: "none", userAfterTool: true, compaction: "none" }
@@ -35,12 +35,12 @@ const short = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> =
     return `${message.role}: ${parts}`
   })
 
-const sent = (messages: ReadonlyArray<Prompt.Message>, abilities = all) => short(History.sendable(messages, abilities))
+const sent = (messages: ReadonlyArray<Prompt.Message>, abilities = all) => short(History.toSendableMessages(messages, abilities))
 
 describe("the history stage", () => {
   it("gives a fine conversation back as it is, the same array", () => {
     const fine = [system, user("a"), assistant(thought("t"), call("1")), result("1"), assistant(text("b")), user("c")]
-    assert.strictEqual(History.sendable(fine, all), fine)
+    assert.strictEqual(History.toSendableMessages(fine, all), fine)
   })
 
   it("merges neighbours of one role; pieces of one answer are joined without anything between", () => {
@@ -52,7 +52,7 @@ describe("the history stage", () => {
 
   it("what is made of the same messages is the same object", () => {
     const history = [user("a"), user("b"), assistant(text("x")), assistant(text("y"))]
-    const [first, second] = [History.sendable(history, all), History.sendable([...history, user("c")], all)]
+    const [first, second] = [History.toSendableMessages(history, all), History.toSendableMessages([...history, user("c")], all)]
     assert.isTrue(first.every((message, index) => message === second[index]))
   })
 
@@ -68,7 +68,7 @@ describe("the history stage", () => {
       user("a"), assistant(call("1"), call("2")), result("1"), user("b"), result("2"), assistant(text("c"))
     ]
     assert.deepStrictEqual(
-      History.sendable([question, calls, first, between, second, answer], all),
+      History.toSendableMessages([question, calls, first, between, second, answer], all),
       [question, calls, first, second, between, answer]
     )
   })
@@ -85,10 +85,10 @@ describe("the history stage", () => {
   })
 
   it("sends a message that is marked once until the model has answered", () => {
-    const nudge = History.once(user("go on"))
+    const nudge = History.markOnce(user("go on"))
     assert.deepStrictEqual(sent([user("a"), assistant(text("1 ")), nudge]), ["user: a", "assistant: 1 ", "user: go on"])
     assert.deepStrictEqual(sent([user("a"), assistant(text("1 ")), nudge, assistant(text("2"))]), ["user: a", "assistant: 1 2"])
-    const empty = History.once(assistant(text("(empty)")))
+    const empty = History.markOnce(assistant(text("(empty)")))
     assert.deepStrictEqual(
       sent([user("a"), assistant(call("1")), result("1"), empty, nudge]),
       ["user: a", "assistant: call 1", "tool: result 1", "assistant: (empty)", "user: go on"]
@@ -152,7 +152,7 @@ describe("the abilities of a route", () => {
   describe("arguments that a model did not write as an object", () => {
     const broken = (id: string, params: unknown) => Prompt.toolCallPart({ id, name: "t", params, providerExecuted: false })
     const pairsOf = (messages: ReadonlyArray<Prompt.Message>) =>
-      History.sendable(messages, all).flatMap(({ content }) =>
+      History.toSendableMessages(messages, all).flatMap(({ content }) =>
         typeof content === "string" ? [] : content.flatMap((part) => {
           if (part.type === "tool-call") return [[part.id, part.params]]
           return part.type === "tool-result" ? [[part.id, part.result]] : []
@@ -181,7 +181,7 @@ describe("the abilities of a route", () => {
 
     it("what is made of a message is made once", () => {
       const messages = [user("a"), assistant(broken("1", "{a")), result("1"), assistant(text("b"))]
-      const [first, second] = [History.sendable(messages, all), History.sendable([...messages, user("c")], all)]
+      const [first, second] = [History.toSendableMessages(messages, all), History.toSendableMessages([...messages, user("c")], all)]
       assert.deepStrictEqual(first.map((message, index) => message === second[index]), [true, true, true, true])
     })
   })

@@ -28,24 +28,24 @@ describe("times of a run's entries", () => {
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       yield* TestClock.setTime(1_800_000_000_000)
-      const times = Array.from({ length: 50 }, () => RunRecorder.startTimes(clock))
+      const times = Array.from({ length: 50 }, () => RunRecorder.makeStartTimes(clock))
       const starts = times.map((time) => time())
       assert.deepStrictEqual(starts, starts.toSorted((a, b) => a - b))
       assert.strictEqual(new Set(starts).size, 50)
       assert.deepStrictEqual(times.map((time) => time()), starts, "entries of the first millisecond are not before their run")
       yield* TestClock.adjust("1 millis")
       assert.strictEqual(times[7]?.(), 1_800_000_000_001)
-      assert.strictEqual(RunRecorder.startTimes(clock)(), 1_800_000_000_001)
+      assert.strictEqual(RunRecorder.makeStartTimes(clock)(), 1_800_000_000_001)
     }))
 
   it.effect("a clock that was set back counts from its new time", () =>
     Effect.gen(function*() {
       const clock = yield* Clock.Clock
       yield* TestClock.setTime(1_800_000_000_000)
-      const time = RunRecorder.startTimes(clock)
+      const time = RunRecorder.makeStartTimes(clock)
       yield* TestClock.setTime(1_700_000_000_000)
       assert.strictEqual(time(), 1_700_000_000_000)
-      assert.strictEqual(RunRecorder.startTimes(clock)(), 1_700_000_000_000)
+      assert.strictEqual(RunRecorder.makeStartTimes(clock)(), 1_700_000_000_000)
     }))
 })
 

@@ -193,12 +193,12 @@ describe("Secrets", () => {
   it.effect("belongs to one runtime: another one, and code outside of both, knows nothing of it", () =>
     Effect.gen(function*() {
       const text = "the value is hold-On-To-It-42-please"
-      const seen = yield* Secrets.provided(Effect.gen(function*() {
-        yield* Secrets.registered({ key: Redacted.make("hold-On-To-It-42-please") })
+      const seen = yield* Secrets.provideRegistry(Effect.gen(function*() {
+        yield* Secrets.registerSecrets({ key: Redacted.make("hold-On-To-It-42-please") })
         return Redaction.redactText(text)
       }))
       assert.strictEqual(seen, "the value is hold…se")
-      assert.strictEqual(yield* Secrets.provided(Effect.sync(() => Redaction.redactText(text))), text)
+      assert.strictEqual(yield* Secrets.provideRegistry(Effect.sync(() => Redaction.redactText(text))), text)
       assert.strictEqual(Redaction.redactText(text), text)
     }))
 })

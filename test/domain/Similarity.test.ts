@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { closest, distance, nearest, ratio, similarity } from "../../src/domain/Similarity.ts"
+import { findClosest, distance, findNearest, ratio, similarity } from "../../src/domain/Similarity.ts"
 import { prop } from "../support/property.ts"
 
 describe("Similarity", () => {
@@ -21,17 +21,17 @@ describe("Similarity", () => {
 
   it("finds what was meant, and nothing that is far away", () => {
     const names = ["agent", "approvals", "model", "memory", "max_turns"]
-    assert.strictEqual(nearest("agnet", names), "agent")
-    assert.strictEqual(nearest("Modell", names), "model")
-    assert.strictEqual(nearest("maxturns", names), "max_turns")
-    assert.isUndefined(nearest("xyz", names))
-    assert.isUndefined(nearest("", names))
+    assert.strictEqual(findNearest("agnet", names), "agent")
+    assert.strictEqual(findNearest("Modell", names), "model")
+    assert.strictEqual(findNearest("maxturns", names), "max_turns")
+    assert.isUndefined(findNearest("xyz", names))
+    assert.isUndefined(findNearest("", names))
   })
 
   it("lists the closest names, best first, in the given order where they are equally close", () => {
-    assert.deepStrictEqual(closest("SESION", ["models", "session", "sessions", "version"], 2), ["session", "sessions"])
-    assert.deepStrictEqual(closest("ab", ["abd", "abc"], 3), ["abd", "abc"])
-    assert.deepStrictEqual(closest("xyz", ["models"], 3), [])
+    assert.deepStrictEqual(findClosest("SESION", ["models", "session", "sessions", "version"], 2), ["session", "sessions"])
+    assert.deepStrictEqual(findClosest("ab", ["abd", "abc"], 3), ["abd", "abc"])
+    assert.deepStrictEqual(findClosest("xyz", ["models"], 3), [])
   })
 
   prop("both measures are 1 for equal texts only, and stay within 0 and 1", [Schema.String, Schema.String], ([a, b]) => {

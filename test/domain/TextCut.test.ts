@@ -10,17 +10,17 @@ describe("TextCut", () => {
   it("never cuts a character", () => {
     const text = `ab${family}cd`
     for (let chars = 0; chars <= text.length; chars++) {
-      assert.include(["", "a", "ab", `ab${family}`, `ab${family}c`, text], TextCut.head(text, chars))
-      assert.include(["", "d", "cd", `${family}cd`, `b${family}cd`, text], TextCut.tail(text, chars))
+      assert.include(["", "a", "ab", `ab${family}`, `ab${family}c`, text], TextCut.takeHead(text, chars))
+      assert.include(["", "d", "cd", `${family}cd`, `b${family}cd`, text], TextCut.takeTail(text, chars))
     }
-    assert.strictEqual(TextCut.head("e\u0301x", 1), "")
-    assert.strictEqual(TextCut.head("a\r\nb", 2), "a")
+    assert.strictEqual(TextCut.takeHead("e\u0301x", 1), "")
+    assert.strictEqual(TextCut.takeHead("a\r\nb", 2), "a")
   })
 
   prop("keeps within its bound and well formed, for any text", [Schema.String, Schema.Int], ([given, number]) => {
     const text = `${given.toWellFormed()}${family}é`.repeat(5)
     const chars = Math.abs(number) % (text.length + 10)
-    for (const cut of [TextCut.head(text, chars), TextCut.tail(text, chars), TextCut.middle(text, chars)]) {
+    for (const cut of [TextCut.takeHead(text, chars), TextCut.takeTail(text, chars), TextCut.cutMiddle(text, chars)]) {
       assert.isAtMost(cut.length, chars)
       assert.isTrue(cut.isWellFormed())
     }
@@ -28,7 +28,7 @@ describe("TextCut", () => {
 
   it("says how much is missing between the beginning and the end", () => {
     const text = "x".repeat(1_000) + "y".repeat(1_000)
-    const cut = TextCut.middle(text, 500)
+    const cut = TextCut.cutMiddle(text, 500)
     assert.isAtMost(cut.length, 500)
     assert.match(cut, /^x+\n\n\.\.\. \[1500 of 2000 characters left out\] \.\.\.\n\ny+$/)
   })
@@ -36,14 +36,14 @@ describe("TextCut", () => {
 
 describe("TextHygiene", () => {
   it("replaces what stands alone and keeps what is paired", () => {
-    assert.strictEqual(TextHygiene.wellFormed("a\ud83db 😀"), "a\ufffdb 😀")
+    assert.strictEqual(TextHygiene.toWellFormed("a\ud83db 😀"), "a\ufffdb 😀")
     const value = { a: ["x\udc00"], "k\ud800": { b: "😀" } }
-    assert.deepStrictEqual(TextHygiene.wellFormedValue(value), { a: ["x\ufffd"], "k\ufffd": { b: "😀" } })
+    assert.deepStrictEqual(TextHygiene.toWellFormedValue(value), { a: ["x\ufffd"], "k\ufffd": { b: "😀" } })
   })
 
   it("gives its argument itself when there is nothing to do", () => {
     const value = { a: ["x", 1, null, { b: "😀" }] }
-    assert.strictEqual(TextHygiene.wellFormedValue(value), value)
+    assert.strictEqual(TextHygiene.toWellFormedValue(value), value)
   })
 
   it("takes control characters out, but for tabs and line ends", () => {

@@ -144,7 +144,7 @@ describe("a run that nobody watches, in the sandbox", () => {
           })
         yield* Agent.run({ prompt: "go", onEvent }).pipe(
           Effect.provide(runtime),
-          Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.unattended("single query"))
+          Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("single query"))
         )
         if (name === "survivor") yield* Effect.sleep("900 millis")
         const happened = typeof seen === "object"

@@ -47,11 +47,11 @@ const chosen = (home: string, terminal: Readonly<Record<string, unknown>>) => {
   return Effect.gen(function*() {
     const at = { environment: yield* Environment.Environment, home: yield* Home }
     const settings = yield* Settings
-    const status = yield* ConfiguredEnvironment.status(settings, at)
+    const status = yield* ConfiguredEnvironment.checkStatus(settings, at)
     const choice = yield* Effect.result(ConfiguredEnvironment.choose(settings, at))
     return { said, status, choice: choice._tag === "Failure" ? choice.failure.message : choice.success.layer === undefined ? "this machine" : "the sandbox" }
   }).pipe(
-    Effect.provide([host, Config.layerOf({ terminal }), withoutBwrap]),
+    Effect.provide([host, Config.layerFromFile({ terminal }), withoutBwrap]),
     Effect.provide(Logger.layer([Logger.make<unknown, void>(({ message }) => void said.push(String(message)))]))
   )
 }

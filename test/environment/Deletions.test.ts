@@ -112,10 +112,10 @@ const world = Effect.gen(function*() {
     const results = told.flatMap((event) => event._tag === "ToolFinished" ? [event.output] : [])
     return { asked, notices, results, sessionId }
   })
-  const undo = (sessionId: Parameters<typeof ChangeSets.history>[0]) =>
+  const undo = (sessionId: Parameters<typeof ChangeSets.readHistory>[0]) =>
     Effect.gen(function*() {
       const undo = yield* FileUndo.FileUndo
-      const set = ChangeSets.toUndo(yield* ChangeSets.history(sessionId))
+      const set = ChangeSets.findUndoTarget(yield* ChangeSets.readHistory(sessionId))
       if (Option.isNone(set)) return { changed: [], left: [] }
       return yield* undo.apply(yield* undo.plan(set.value, "undo"), { isOverwriting: false })
     }).pipe(Effect.provide(runtime([], [])))
@@ -211,7 +211,7 @@ describe("a deletion inside of the working tree, in the sandbox", () => {
       for (const [index, [command, reason]] of asking.entries()) assert.match(all.asked[index] ?? "", reason, command)
       const { asked } = yield* run(["rm -rf src"], { background: true })
       assert.match(asked.join("\n"), /not covered by undo: it runs in the background$/)
-      const { results } = yield* Effect.provideService(run(["rm -rf large"]), InteractiveMode.InteractiveMode, InteractiveMode.unattended("single query"))
+      const { results } = yield* Effect.provideService(run(["rm -rf large"]), InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("single query"))
       assert.match(results.join(), /needs an approval \(recursive delete, not covered by undo: large\/film\.mp4 \(33 MB\)\), and no user can be asked here/)
       assert.deepStrictEqual(pictureOf(tree), before)
     }), 120_000)

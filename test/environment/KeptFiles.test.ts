@@ -16,7 +16,7 @@ import * as Sandbox from "../../src/environment/Sandbox.ts"
 import { readVariables } from "../../src/environment/SandboxCaches.ts"
 import { readHooksPaths, scanTree } from "../../src/environment/TreeScan.ts"
 import { CurrentProgram } from "../../src/platform/ProgramFiles.ts"
-import { runsLater } from "../../src/tool/fence/SensitivePaths.ts"
+import { describeLaterRun } from "../../src/tool/fence/SensitivePaths.ts"
 import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
@@ -71,7 +71,7 @@ const refused = (effect: Effect.Effect<unknown, PlatformError>) => Effect.map(Ef
 describe("files from which something runs later", () => {
   it("are one table for the wall, the file tools and the judge", () => {
     const names = [".vscode", ".idea", ".envrc", ".mcp.json", ".husky", ".pre-commit-config.yaml", ".cursor", ".devcontainer", ".gitmodules", ".exrc", ".nvim.lua", ".npmrc"]
-    assert.deepStrictEqual(names.filter((name) => !isLaterName(name, "project") || runsLater(`/work/a/${name}`) === undefined), [])
+    assert.deepStrictEqual(names.filter((name) => !isLaterName(name, "project") || describeLaterRun(`/work/a/${name}`) === undefined), [])
     assert.deepStrictEqual([isLaterName("settings.json", ".claude"), isLaterName("settings.json", "project"), isLaterName("skills", ".claude")], [true, false, false])
     assert.isFalse(isLaterPath("src/main.ts"))
     assert.isFalse(isLaterName(".envrc.set-aside", "project"))

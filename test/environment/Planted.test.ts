@@ -211,7 +211,7 @@ describe("nothing that a command plants runs later", () => {
       const runtime = Runtime.layer({ provider: script, cwd: at.tree, approvals: Approvals.layerDeny(), tools: [Files.toolset, Terminal.toolset] })
       yield* Agent.run({ prompt: "go" }).pipe(
         Effect.provide(runtime),
-        Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.unattended("single query"))
+        Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("single query"))
       )
       const made = files.flatMap((file) => [file, `packages/b/${file}`]).filter((file) => existsSync(join(at.tree, file)))
       // It was there before.

@@ -82,8 +82,8 @@ const starts = (home: string, tree: string): Readonly<Record<string, Effect.Effe
     return yield* before.since
   }),
   "Scanner": Effect.flatMap(Scanner.make({ path: "tirith", timeout: Duration.seconds(5), failOpen: true }), ({ scan }) => scan("ls")),
-  "plugin/Git": Git.clone("plugin", `file://${home}/missing`, join(home, "cloned")),
-  "swe/GitCommand": GitCommand.text(["--version"], { cwd: tree }),
+  "plugin/Git": Git.cloneRepository("plugin", `file://${home}/missing`, join(home, "cloned")),
+  "swe/GitCommand": GitCommand.readText(["--version"], { cwd: tree }),
   "GitCommand.copyDirectory": Effect.andThen(
     Effect.sync(() => mkdirSync(join(home, "copy"))),
     GitCommand.copyDirectory(join(tree, ".git"), join(home, "copy"))
@@ -92,10 +92,10 @@ const starts = (home: string, tree: string): Readonly<Record<string, Effect.Effe
   "Clipboard.picture": Effect.flatMap(Clipboard.make, ({ picture }) => picture),
   "TraceCommand.open": TraceCommand.open(join(home, "page.html"), ["planted-hook", "clip.exe"]),
   // It ends with an error: the editor is not found.
-  "ConfigCommand.edited": ConfigCommand.edited(join(home, "file")),
+  "ConfigCommand.edited": ConfigCommand.editFile(join(home, "file")),
   "SshHost": SshHost.make({ host: "hermes.invalid", lifetime: Duration.minutes(1) }),
   "Container": Container.findEngine(undefined),
-  "ShellHookProcess": ShellHookProcess.run(
+  "ShellHookProcess": ShellHookProcess.runProgram(
     { event: "pre_llm_call", command: "planted-hook", timeoutSeconds: 5, sandbox: "full", matcher: undefined },
     "{}",
     { cwd: tree, environment: { PATH: [join(tree, "node_modules/.bin"), ".", systemPath].join(delimiter) } }

@@ -223,7 +223,7 @@ const choice = (terminal: Readonly<Record<string, unknown>>) =>
   Effect.gen(function*() {
     return yield* ConfiguredEnvironment.choose(yield* Settings, { environment: yield* Environment.Environment, home: yield* Home })
   }).pipe(
-    Effect.provide(Config.layerOf({ terminal })),
+    Effect.provide(Config.layerFromFile({ terminal })),
     Effect.provide(Layer.mergeAll(Home.layerAt("/home/ada/.hermes"), Environment.Environment.layerOf({ HOME: "/home/ada" }))),
     Effect.provide(NodeServices.layer)
   )

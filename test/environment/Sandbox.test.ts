@@ -312,7 +312,7 @@ describe("commands", () => {
     const fs = yield* FileSystem.FileSystem
     const moved = FileSystem.FileSystem.of({ ...fs, makeTempDirectoryScoped: (options) => fs.makeTempDirectoryScoped({ ...options, directory: elsewhere }) })
     const found = Effect.gen(function*() {
-      assert.isUndefined(yield* Sandbox.obstacle(optionsOf(home)))
+      assert.isUndefined(yield* Sandbox.findObstacle(optionsOf(home)))
       const { files, inTree, sh } = yield* inSandbox(undefined, Effect.succeed({ home, tree: join(home, "project"), read: () => "", has: () => false }))
       yield* inTree(files.writeFileString("/tmp/from-tool", "tool"))
       assert.strictEqual((yield* sh(`cat /tmp/from-tool; ls -A ${elsewhere}/hermes-sandbox-*`)).out, "tool")
@@ -447,7 +447,7 @@ describe("the files of git", () => {
     Effect.gen(function*() {
       const tree = yield* temporaryDirectory
       markAsRepository(tree)
-      const rules = yield* WorkingTree.rulesOf(tree, { policy: "workspace-write", hidesEnvFiles: true })
+      const rules = yield* WorkingTree.listRules(tree, { policy: "workspace-write", hidesEnvFiles: true })
       assert.deepStrictEqual(rules.map(({ allows, path }) => `${allows} ${path}`), [`write ${realpathSync(tree)}`, `read ${realpathSync(join(tree, ".git"))}`])
     }).pipe(Effect.provide(NodeServices.layer)))
 
@@ -455,7 +455,7 @@ describe("the files of git", () => {
     Effect.gen(function*() {
       const busy = PlatformErrors.systemError({ _tag: "Unknown", module: "FileSystem", method: "lstat", description: "EMFILE" })
       const fs = FileSystem.layerNoop({ lstat: () => Effect.fail(busy) })
-      assert.strictEqual(yield* Effect.flip(Effect.provide(WorkingTree.gitFiles("/project"), fs)), busy)
+      assert.strictEqual(yield* Effect.flip(Effect.provide(WorkingTree.findGitFiles("/project"), fs)), busy)
     }).pipe(Effect.provide(NodeServices.layer)))
 })
 

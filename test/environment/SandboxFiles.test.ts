@@ -11,7 +11,7 @@ import { spawn } from "node:child_process"
 import { existsSync, linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as SandboxFiles from "../../src/environment/SandboxFiles.ts"
-import { ordered, type Rule } from "../../src/environment/SandboxRules.ts"
+import { sortRules, type Rule } from "../../src/environment/SandboxRules.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const live = (name: string, test: Effect.Effect<void, unknown, NodeServices.NodeServices | Scope.Scope>) =>
@@ -26,7 +26,7 @@ const place = Effect.gen(function*() {
   writeFileSync(at("outside/key"), "theirs")
   writeFileSync(at("outside/deep/key"), "theirs")
   writeFileSync(at("tree/sub/key"), "ours")
-  const rules: ReadonlyArray<Rule> = ordered([
+  const rules: ReadonlyArray<Rule> = sortRules([
     { path: at("tree"), allows: "write" },
     { path: at("secret"), allows: "nothing" },
     { path: "/var/tmp", allows: "write", source: at("tmp") }

@@ -42,7 +42,7 @@ const statusesOf = (proxy: number, target: string, password?: string) =>
       })
     ]))
 
-const makeProxy = SandboxNetwork.proxy({ host: "127.0.0.1", port: 0 }, {
+const makeProxy = SandboxNetwork.openProxy({ host: "127.0.0.1", port: 0 }, {
   setting: "terminal.sandbox.hosts",
   isListed: (host) => host === "listed.test",
   addresses: () => Effect.succeed(["127.0.0.1"])

@@ -8,7 +8,7 @@ import { createServer, type Server } from "node:http"
 import { join } from "node:path"
 import { Agent, Approvals, ExecuteCode, Permissions, type RunEvent, Runtime, Sandbox, Scripted, Terminal } from "../../src/index.ts"
 import { bubblewrap } from "../../src/environment/Bubblewrap.ts"
-import { seatbelt } from "../../src/environment/Seatbelt.ts"
+import { makeSeatbelt } from "../../src/environment/Seatbelt.ts"
 import type { ApprovalsLayer } from "../../src/internal/Assembly.ts"
 import * as InteractiveMode from "../../src/tool/approval/InteractiveMode.ts"
 import type { Question } from "../../src/tool/approval/Question.ts"
@@ -126,7 +126,7 @@ describe("a host that is listed", () => {
       const open = yield* commands(home, [get("one.test", port)], answering("deny"), bubblewrap, listed)
       assert.include(open.results[0], "REACHED")
       assert.isEmpty(open.asked)
-      const rules = Layer.effect(Permissions.Permissions, Permissions.ofSettings({ allow: [], ask: [], deny: [`web(one.test:${port})`] }))
+      const rules = Layer.effect(Permissions.Permissions, Permissions.fromSettings({ allow: [], ask: [], deny: [`web(one.test:${port})`] }))
       const denied = yield* commands(home, [get("one.test", port)], () => Layer.provide(Approvals.layerDeny(), rules), bubblewrap, listed)
       assert.notInclude(denied.results[0], "REACHED")
     }))
@@ -161,7 +161,7 @@ describe("a command that the sandbox stopped", () => {
         assert.match(results[0] ?? "", said)
         assert.isFalse(existsSync(join(home, "planted")))
       }
-      const headless = Effect.provideService(commands(home, [`touch ${home}/planted`], answering("once")), InteractiveMode.InteractiveMode, InteractiveMode.unattended("single query"))
+      const headless = Effect.provideService(commands(home, [`touch ${home}/planted`], answering("once")), InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("single query"))
       const { asked, results } = yield* headless
       assert.deepStrictEqual([asked, existsSync(join(home, "planted"))], [[], false])
       assert.match(results[0] ?? "", /no user can be asked here \(single query\)/)
@@ -237,7 +237,7 @@ describe("a command that the sandbox of macOS stopped", () => {
     Effect.gen(function*() {
       const home = yield* project
       const { program, starts } = yield* sandboxExec
-      const wall = seatbelt(program)
+      const wall = makeSeatbelt(program)
       // The program in the place of sandbox-exec stops nothing: the command says what the system would.
       const script = `if [ -n "$HERMES_SANDBOX" ]; then echo "touch: Operation not permitted" >&2; exit 1; fi; echo done $0`
       const code = "if (process.env.HERMES_SANDBOX) throw Object.assign(new Error('EPERM: operation not permitted, open'), { code: 'EPERM' })\nconsole.log('made it')"

@@ -74,9 +74,9 @@ const mapped = (values: Readonly<Record<string, unknown>>) =>
   Effect.gen(function*() {
     const settings = yield* Settings
     const fence = Urls.make({ resolve: (host) => Effect.succeed([host === "inside.example.com" ? "10.0.0.1" : "93.184.216.34"]) })
-    return ConfiguredEnvironment.sandbox(settings, { environment: yield* Environment.Environment, home: yield* Home }, fence)
+    return ConfiguredEnvironment.selectSandboxOptions(settings, { environment: yield* Environment.Environment, home: yield* Home }, fence)
   }).pipe(
-    Effect.provide(Config.layerOf(values)),
+    Effect.provide(Config.layerFromFile(values)),
     Effect.provide(Layer.mergeAll(Home.layerAt("/home/ada/.hermes"), Environment.Environment.layerOf({ HOME: "/home/ada" }))),
     Effect.provide(NodeServices.layer)
   )

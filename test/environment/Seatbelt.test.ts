@@ -17,7 +17,7 @@ import { CurrentMode } from "../../src/config/PermissionMode.ts"
 import { Settings } from "../../src/config/Settings.ts"
 import { CallConversation, CallDirectory, CommandEnvironment } from "../../src/environment/CommandEnvironment.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
-import { ordered } from "../../src/environment/SandboxRules.ts"
+import { sortRules } from "../../src/environment/SandboxRules.ts"
 import * as Seatbelt from "../../src/environment/Seatbelt.ts"
 import * as ConfiguredEnvironment from "../../src/tool/ConfiguredEnvironment.ts"
 import { sandboxExec } from "../support/sandboxExec.ts"
@@ -31,7 +31,7 @@ const own = (profile: string): ReadonlyArray<string> => {
 
 describe("a profile of Seatbelt", () => {
   it("says the rules in their order, and keeps written directories at their paths", () => {
-    const rules = ordered([
+    const rules = sortRules([
       { path: "/Users/ada/.ssh", allows: "nothing" },
       { path: "/Users/ada/project", allows: "write" },
       { path: "/Users/ada/project/.env", allows: "nothing", isFile: true },
@@ -39,7 +39,7 @@ describe("a profile of Seatbelt", () => {
       { path: "/Users/ada/project/.git/commondir", allows: "read", isAbsent: true },
       { path: "/Users/ada/a b/\"x\"", allows: "write" }
     ])
-    assert.deepStrictEqual(own(Seatbelt.profile(rules, "none", undefined)), [
+    assert.deepStrictEqual(own(Seatbelt.renderProfile(rules, "none", undefined)), [
       "(allow file-read* file-write* (subpath \"/Users/ada/project\"))",
       "(deny file-read* file-write* (subpath \"/Users/ada/.ssh\"))",
       "(allow file-read* file-write* (subpath \"/Users/ada/a b/\\\"x\\\"\"))",
@@ -53,7 +53,7 @@ describe("a profile of Seatbelt", () => {
   })
 
   it("denies what it does not allow, and neither keychain, preferences, launcher nor tables of processes are allowed", () => {
-    const text = Seatbelt.profile([], "none", undefined)
+    const text = Seatbelt.renderProfile([], "none", undefined)
     assert.isTrue(text.startsWith("(version 1)\n(deny default)\n"))
     for (const name of ["securityd", "SecurityServer", "cfprefsd", "launchservices", "pasteboard", "trustd", "appleevent", "kern.proc", "file-link", "network-outbound"]) {
       assert.notInclude(text, name)
@@ -63,7 +63,7 @@ describe("a profile of Seatbelt", () => {
   })
 
   it("lets the network be none, a proxy, or every address and no socket file but the resolver's", () => {
-    const network = (kind: Seatbelt.ProfileNetwork) => own(Seatbelt.profile([], kind, undefined))
+    const network = (kind: Seatbelt.ProfileNetwork) => own(Seatbelt.renderProfile([], kind, undefined))
     assert.deepStrictEqual(network("none"), [])
     assert.deepStrictEqual(network({ proxyPort: 3128 }), ["(allow network-outbound (remote ip \"localhost:3128\"))"])
     assert.deepStrictEqual(network("all"), [
@@ -75,7 +75,7 @@ describe("a profile of Seatbelt", () => {
   })
 
   it("lets sockets be in the directory of temporary files only", () => {
-    assert.deepStrictEqual(own(Seatbelt.profile([], "none", "/t")), [
+    assert.deepStrictEqual(own(Seatbelt.renderProfile([], "none", "/t")), [
       "(allow network-bind network-inbound (local unix-socket (subpath \"/t\")))",
       "(allow network-outbound (remote unix-socket (subpath \"/t\")))"
     ])
@@ -103,7 +103,7 @@ const machine = (change: (options: Sandbox.Options) => Sandbox.Options = (option
     const { program, starts } = yield* sandboxExec
     const context = yield* Layer.build(Sandbox.layer(change({
       policy: "workspace-write", network: "none", home, writable: [join(home, "cache")], hidden: [join(home, ".ssh")], shown: [], hidesEnvFiles: true
-    }))).pipe(Effect.provideService(Sandbox.Wall, Seatbelt.seatbelt(program)))
+    }))).pipe(Effect.provideService(Sandbox.Wall, Seatbelt.makeSeatbelt(program)))
     const environment = yield* Effect.provideContext(CommandEnvironment, context)
     const run = (command: ChildProcess.StandardCommand) =>
       Effect.scoped(Effect.gen(function*() {
@@ -235,10 +235,10 @@ describe("a command behind Seatbelt", () => {
 
 describe("the home directory on macOS", () => {
   it("has its key stores and browser profiles hidden, and of its caches those of package managers written", () => {
-    const { caches, hidden } = ConfiguredEnvironment.userPlaces("darwin")
+    const { caches, hidden } = ConfiguredEnvironment.listUserPlaces("darwin")
     for (const name of ["Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox", ".orbstack"]) assert.include([...hidden], name)
     assert.notInclude([...caches], "Library/Caches")
-    assert.deepStrictEqual(ConfiguredEnvironment.userPlaces("linux").hidden.filter((name) => name.startsWith("Library")), [])
+    assert.deepStrictEqual(ConfiguredEnvironment.listUserPlaces("linux").hidden.filter((name) => name.startsWith("Library")), [])
   })
 })
 
@@ -249,12 +249,12 @@ describe("hermes doctor on macOS", () => {
     return Effect.gen(function*() {
       const at = { environment: yield* Environment.Environment, home: yield* Home }
       const settings = yield* Settings
-      const status = yield* ConfiguredEnvironment.status(settings, at)
+      const status = yield* ConfiguredEnvironment.checkStatus(settings, at)
       const choice = yield* ConfiguredEnvironment.choose(settings, at)
       return { status, isSandbox: choice.layer !== undefined, description: choice.description }
     }).pipe(
-      Effect.provide([host, Config.layerOf({ terminal: {} }), NodeServices.layer, Logger.layer([])]),
-      Effect.provideService(Sandbox.Wall, Seatbelt.seatbelt(program))
+      Effect.provide([host, Config.layerFromFile({ terminal: {} }), NodeServices.layer, Logger.layer([])]),
+      Effect.provideService(Sandbox.Wall, Seatbelt.makeSeatbelt(program))
     )
   }
 

@@ -14,7 +14,7 @@ import { parseSocketPaths } from "../../src/environment/SandboxNetwork.ts"
 import { makeDefaults } from "../../src/environment/ResourceLimits.ts"
 import * as Sandbox from "../../src/environment/Sandbox.ts"
 import * as ProcessIdentity from "../../src/platform/ProcessIdentity.ts"
-import { currentProcess } from "../../src/platform/ProcessIdentity.ts"
+import { getCurrentProcess } from "../../src/platform/ProcessIdentity.ts"
 import { makeLastingDirectory, temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const stands = spawnSync("bwrap", ["--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]).status === 0
@@ -74,7 +74,7 @@ describe("directories of killed runs", () => {
   it.live("are removed, and no others", () =>
     Effect.gen(function*() {
       const root = yield* temporaryDirectory
-      const me = currentProcess()
+      const me = getCurrentProcess()
       const [host = "", , namespace = ""] = me.machine.split(" ")
       const ended = spawnSync("true").pid
       const owners = {

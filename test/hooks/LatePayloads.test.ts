@@ -15,7 +15,7 @@ const tools = Toolset.make("echo", toolkit, toolkit.toLayer({ echo: ({ text }) =
 /** Rewrites each request, so that the one of an event is not the provider's own. */
 const tagged = Middleware.llmRequest({
   name: "tagged",
-  rewrite: (request) => Effect.succeed(Middleware.rewritten({ ...request, metadata: { tag: "t" } }))
+  rewrite: (request) => Effect.succeed(Middleware.replacePayload({ ...request, metadata: { tag: "t" } }))
 })
 
 const turns = [

@@ -116,7 +116,7 @@ describe("Payloads", () => {
 
 describe("ApiPayload", () => {
   it("a request is its body without what only the transport needs", () => {
-    assert.deepStrictEqual(ApiPayload.request({ model: "m", timeout: 5, http_client: {}, stream: true }), {
+    assert.deepStrictEqual(ApiPayload.toRequestFields({ model: "m", timeout: 5, http_client: {}, stream: true }), {
       method: "POST",
       body: { model: "m", stream: true }
     })
@@ -125,15 +125,15 @@ describe("ApiPayload", () => {
   it("an error is named by its reason, its class or its kind", () => {
     const reason = new AiError.InvalidRequestError({ description: "too long" })
     const error = AiError.make({ module: "test", method: "execute", reason })
-    assert.deepStrictEqual(ApiPayload.error(error), { type: "InvalidRequestError", message: reason.message })
-    assert.deepStrictEqual(ApiPayload.error(new RangeError("far")), { type: "RangeError", message: "far" })
-    assert.deepStrictEqual(ApiPayload.error({ code: 5 }), { type: "object", message: `{"code":5}` })
+    assert.deepStrictEqual(ApiPayload.toErrorFields(error), { type: "InvalidRequestError", message: reason.message })
+    assert.deepStrictEqual(ApiPayload.toErrorFields(new RangeError("far")), { type: "RangeError", message: "far" })
+    assert.deepStrictEqual(ApiPayload.toErrorFields({ code: 5 }), { type: "object", message: `{"code":5}` })
   })
 })
 
 describe("JSON Schemas", () => {
   it("there is one document per hook, and its required fields are those of the contract", () => {
-    const documents = Payloads.names.map((name) => ({ name, schema: Payloads.jsonSchema(name) }))
+    const documents = Payloads.names.map((name) => ({ name, schema: Payloads.makeJsonSchema(name) }))
     assert.deepStrictEqual(documents.map(({ name }) => name), [...Payloads.names])
     for (const { name, schema } of documents) {
       assert.strictEqual(schema["title"], name)

@@ -142,7 +142,7 @@ describe("Sanitizer", () => {
   prop("anything becomes JSON within the cap, and stays what it became", { program: Program }, ({ program }) => {
     assertHolds(build(program))
     assertHolds(build(program), 1_000)
-    JSON.stringify(Sanitizer.copyOf(build(program)))
+    JSON.stringify(Sanitizer.copyField(build(program)))
   }, { arbitrary: { runs: 150 } })
 
   it("names what JSON can not express", () => {
@@ -203,7 +203,7 @@ describe("Sanitizer", () => {
     const clean = Sanitizer.sanitize({ text })
     assert.isBelow(JSON.stringify(clean).length, 8_100)
     assert.notInclude(JSON.stringify(clean), "sk-abcdefghijkl")
-    assert.isBelow(JSON.stringify(Sanitizer.copyOf({ text })).length, 1_001_000)
+    assert.isBelow(JSON.stringify(Sanitizer.copyField({ text })).length, 1_001_000)
   })
 
   it("what is beyond the bound is not looked at, only counted", () => {
@@ -215,11 +215,11 @@ describe("Sanitizer", () => {
     let level: unknown = "leaf"
     for (let i = 0; i < 8; i++) level = Object.fromEntries(Array.from({ length: 200 }, (_, key) => [`k${key}`, level]))
     assertHolds(level)
-    assert.isTrue(isTruncated(Sanitizer.copyOf(level)))
+    assert.isTrue(isTruncated(Sanitizer.copyField(level)))
   })
 
   it("something copied for another field is still bounded as a request", () => {
-    const copied = Sanitizer.copyOf({ text: "x".repeat(9_000) })
+    const copied = Sanitizer.copyField({ text: "x".repeat(9_000) })
     assert.match(JSON.stringify(Sanitizer.sanitize(copied)), /truncated 1000 chars/)
   })
 })

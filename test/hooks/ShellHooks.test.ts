@@ -4,7 +4,7 @@ import * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import { existsSync, readFileSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expanded, words } from "../../src/hooks/ShellHookProcess.ts"
+import { expandHome, splitWords } from "../../src/hooks/ShellHookProcess.ts"
 import * as Config from "../../src/hooks/ShellHookConfig.ts"
 import * as Consent from "../../src/hooks/ShellHookConsent.ts"
 import * as Process from "../../src/hooks/ShellHookProcess.ts"
@@ -36,12 +36,12 @@ const hook = (command: string, more: Partial<Config.ShellHook> = {}): Config.She
 
 describe("words", () => {
   it("splits as a POSIX shell quotes, and does nothing else that a shell does", () => {
-    assert.deepStrictEqual(words(`a  b\t'c d' "e \\"f\\" \\n" g\\ h '' "$X" *`), [
+    assert.deepStrictEqual(splitWords(`a  b\t'c d' "e \\"f\\" \\n" g\\ h '' "$X" *`), [
       "a", "b", "c d", `e "f" \\n`, "g h", "", "$X", "*"
     ])
-    assert.deepStrictEqual(words(""), [])
-    for (const broken of ["'a", `"a`, "a\\"]) assert.isUndefined(words(broken))
-    assert.deepStrictEqual(expanded("~/x ~ ~other a~", "/home/me"), ["/home/me/x", "/home/me", "~other", "a~"])
+    assert.deepStrictEqual(splitWords(""), [])
+    for (const broken of ["'a", `"a`, "a\\"]) assert.isUndefined(splitWords(broken))
+    assert.deepStrictEqual(expandHome("~/x ~ ~other a~", "/home/me"), ["/home/me/x", "/home/me", "~other", "a~"])
   })
 })
 
@@ -105,7 +105,7 @@ describe("running a shell hook", () => {
     Effect.gen(function*() {
       const { script, settings } = yield* place
       const command = script("loud.sh", `exec 0<&-; yes | head -c 3000000; yes | head -c 3000000 >&2`)
-      const ran = yield* Process.run(hook(command), "x".repeat(1_000_000), settings({}))
+      const ran = yield* Process.runProgram(hook(command), "x".repeat(1_000_000), settings({}))
       assert.strictEqual(ran._tag, "Exited")
       if (ran._tag === "Exited") assert.strictEqual(ran.stdout.length, 1_048_576)
     }).pipe(Effect.scoped, Effect.provide(platform)))
@@ -114,7 +114,7 @@ describe("running a shell hook", () => {
     Effect.gen(function*() {
       const { file, has, script, settings } = yield* place
       const command = script("deaf.sh", `trap '' TERM; sleep 60 & echo $! > child; echo $$ > self; wait; sleep 60`)
-      const ran = yield* Process.run(hook(command, { timeoutSeconds: 1 }), "", settings({}))
+      const ran = yield* Process.runProgram(hook(command, { timeoutSeconds: 1 }), "", settings({}))
       assert.deepStrictEqual(ran, { _tag: "TimedOut", seconds: 1 })
       if (has("self")) {
         yield* until(() => !isAlive(Number(file("self"))) && !isAlive(Number(file("child"))))
@@ -137,7 +137,7 @@ describe("running a shell hook", () => {
     Effect.gen(function*() {
       const { file, script, settings } = yield* place
       const command = script("leaves.sh", `sleep 60 & echo $! > child; echo '{"action":"block","message":"no"}'`)
-      const ran = yield* Process.run(hook(command), "", settings({}))
+      const ran = yield* Process.runProgram(hook(command), "", settings({}))
       assert.strictEqual(ran._tag === "Exited" ? ran.stdout.trim() : "", `{"action":"block","message":"no"}`)
       yield* until(() => !isAlive(Number(file("child"))))
     }).pipe(Effect.scoped, Effect.provide(platform)))

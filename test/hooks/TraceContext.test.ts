@@ -63,7 +63,7 @@ describe("Trace of a fiber", () => {
   it("is read as W3C wants it: later versions too, and a malformed tracestate is dropped whole", () => {
     const read = (text: string, state?: string) => {
       const span = TraceContext.parse(text, state)
-      return span === undefined ? undefined : [TraceContext.format(span), TraceContext.stateOf(span)]
+      return span === undefined ? undefined : [TraceContext.format(span), TraceContext.findTraceState(span)]
     }
     assert.deepStrictEqual(read(traceparent), [traceparent, undefined])
     assert.deepStrictEqual(read(`01-${traceId}-${spanId}-03-more`), [traceparent, undefined])

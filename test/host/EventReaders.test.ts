@@ -122,7 +122,7 @@ describe("EventReaders", () => {
           if (event._tag === "RunEvents") throw new Error("no form for it")
           told.push(event._tag)
         })
-      const telling = yield* Effect.forkChild(Effect.provide(EventReaders.tellEach(reader, tell), Logger.layer([logger])))
+      const telling = yield* Effect.forkChild(Effect.provide(EventReaders.forEachEvent(reader, tell), Logger.layer([logger])))
       readers.publish(run(text("a")))
       yield* readers.caughtUp
       readers.publish(notice)

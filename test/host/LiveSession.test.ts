@@ -12,7 +12,7 @@ import * as Usage from "../../src/domain/Usage.ts"
 import * as LiveSession from "../../src/host/LiveSession.ts"
 import { planApproved } from "../../src/host/LiveTurns.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
-import { unattended } from "../../src/tool/approval/InteractiveMode.ts"
+import { makeUnattended } from "../../src/tool/approval/InteractiveMode.ts"
 import { drain, first, lines, live, until, untilTag } from "./liveSession.ts"
 
 describe("LiveSession", () => {
@@ -319,7 +319,7 @@ describe("LiveSession", () => {
       })))
 
   it.effect("nobody is asked where nobody is there", () =>
-    live({ presence: unattended("test") }, ({ live, model }) =>
+    live({ presence: makeUnattended("test") }, ({ live, model }) =>
       Effect.gen(function*() {
         const reader = yield* live.subscribe()
         yield* live.send({ prompt: "wipe" })
@@ -400,7 +400,7 @@ describe("the route of the next turns", () => {
         run: (input) =>
           Effect.suspend(() => {
             inputs.push(input)
-            return Effect.succeed({ _tag: "RunFinished" as const, sessionId: first, turnId: TurnId.make("t"), exit: "text_response" as const, text: "", steps: 1, provider: "p", model: "m", usage: Usage.zero, cost: Cost.spent(Cost.nothing) })
+            return Effect.succeed({ _tag: "RunFinished" as const, sessionId: first, turnId: TurnId.make("t"), exit: "text_response" as const, text: "", steps: 1, provider: "p", model: "m", usage: Usage.zero, cost: Cost.toSpent(Cost.nothing) })
           })
       })
       const route = { provider: "fake", model: "fake-2", apiMode: "chat_completions" as const }

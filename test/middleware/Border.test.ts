@@ -405,7 +405,7 @@ describe("a mutation changes nothing for anybody else", () => {
 
       const rewriting = Middleware.llmRequest({
         name: "rewriting",
-        rewrite: (given) => Effect.succeed(Middleware.rewritten({ ...given, mode: given.apiMode }))
+        rewrite: (given) => Effect.succeed(Middleware.replacePayload({ ...given, mode: given.apiMode }))
       })
       const { payload } = yield* rewriteRequest([rewriting, rewriting], request)
       assert.deepStrictEqual(payload, { ...request, mode: "chat_completions" })

@@ -394,7 +394,7 @@ const rewriter = ({ closed, does, form, id, mutates }: Rewriter, kind: Pipeline[
           return Effect.succeed(Middleware.unchanged)
         case "rewrite":
         case "keep":
-          return Effect.succeed(Middleware.rewritten(replaced(payload) as never))
+          return Effect.succeed(Middleware.replacePayload(replaced(payload) as never))
         case "die":
           return Effect.die("own")
         case "veto":

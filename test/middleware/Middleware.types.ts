@@ -236,7 +236,7 @@ export const bodies = Middleware.llmRequest({
     switch (request.apiMode) {
       case "chat_completions":
         same<typeof request.messages, Array<OpenAI.ChatCompletionMessageParam>>(true)
-        return Effect.succeed(Middleware.rewritten({ ...request, temperature: 0 }))
+        return Effect.succeed(Middleware.replacePayload({ ...request, temperature: 0 }))
       case "anthropic_messages":
         same<typeof request.max_tokens, number>(true)
         same<typeof request.system, string | Array<Anthropic.TextBlockParam> | undefined>(true)

@@ -7,7 +7,7 @@ import * as Fiber from "effect/Fiber"
 import * as Response from "effect/ai/Response"
 import * as TestClock from "effect/testing/TestClock"
 import { ExecutionBlocked, MiddlewareFailure } from "../../src/domain/AgentError.ts"
-import { type ModelResponse, type StreamPart, textDelta } from "../../src/domain/Model.ts"
+import { type ModelResponse, type StreamPart, makeTextDelta } from "../../src/domain/Model.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import type { NextCall } from "../../src/middleware/PlainExecution.ts"
 import type { PartDictionary } from "../../src/middleware/PlainParts.ts"
@@ -21,7 +21,7 @@ const all: ReadonlyArray<StreamPart> = [
   Response.makePart("reasoning-delta", { id: "1", delta: "hm", metadata: { p: { signature: "x" } } }),
   Response.makePart("reasoning-end", { id: "1" }),
   Response.makePart("text-start", { id: "2" }),
-  textDelta("2", "my secret"),
+  makeTextDelta("2", "my secret"),
   Response.makePart("text-end", { id: "2" }),
   Response.makePart("tool-params-start", { id: "c", name: "t", providerExecuted: false }),
   Response.makePart("tool-params-delta", { id: "c", delta: "{\"a\":1}" }),

@@ -22,7 +22,7 @@ const run = (entries: ReadonlyArray<Middleware.Any>) => {
   const stack = Stack.make(entries)
   const base = () => Effect.map(Places, (places) => output(places.join(", ")))
   const chain = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, toolContext({}), base)
-  return Chain.surrounded(stack.toolServices, stack.faults, () => toolContext({}), chain({}, undefined) as Effect.Effect<ReturnType<typeof output>>) // These wrappers need nothing.
+  return Chain.provideServices(stack.toolServices, stack.faults, () => toolContext({}), chain({}, undefined) as Effect.Effect<ReturnType<typeof output>>) // These wrappers need nothing.
 }
 
 describe("services of calls", () => {
@@ -34,7 +34,7 @@ describe("services of calls", () => {
         name: "reads",
         wrap: (next) => (args) => Effect.andThen(Effect.map(Places, (places) => void (seen = places)), next(args))
       })
-      const result = yield* run([wrapper, giving("a"), PluginAdapter.middleware(giving("b"), Context.empty(), "plugin b")])
+      const result = yield* run([wrapper, giving("a"), PluginAdapter.adaptMiddleware(giving("b"), Context.empty(), "plugin b")])
       assert.deepStrictEqual(seen, [`a ${toolName}`, `b ${toolName}`])
       assert.deepStrictEqual(result, output(`a ${toolName}, b ${toolName}`))
       assert.deepStrictEqual(yield* Places, [])

@@ -7,7 +7,7 @@ import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
 import { randomInt } from "node:crypto"
 import { MiddlewareFailure } from "../../src/domain/AgentError.ts"
-import { type ExecuteOptions, type ModelResponse, textDelta } from "../../src/domain/Model.ts"
+import { type ExecuteOptions, type ModelResponse, makeTextDelta } from "../../src/domain/Model.ts"
 import * as Chain from "../../src/middleware/Chain.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import { textAnswer } from "../support/fakeModel.ts"
@@ -51,7 +51,7 @@ const play = Effect.fnUntraced(function*(scenario: Scenario) {
   const stack = Stack.make(entriesOf(scenario))
   const bottom = (_: unknown, options: ExecuteOptions | undefined): Step =>
     Effect.gen(function*() {
-      if (streams) for (const piece of pieces) if (options?.onPart !== undefined) yield* options.onPart([textDelta("1", piece)])
+      if (streams) for (const piece of pieces) if (options?.onPart !== undefined) yield* options.onPart([makeTextDelta("1", piece)])
       if (base === "fail") return yield* Effect.fail(new Failure({ id: "base" }))
       return base === "die" ? yield* Effect.die("base") : answers[kind].make(pieces.join(""))
     })

@@ -7,7 +7,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as TestClock from "effect/testing/TestClock"
 import { ExecutionBlocked, MiddlewareFailure } from "../../src/domain/AgentError.ts"
-import { type ExecuteOptions, type ModelResponse, type OnPart, type StreamPart, textDelta } from "../../src/domain/Model.ts"
+import { type ExecuteOptions, type ModelResponse, type OnPart, type StreamPart, makeTextDelta } from "../../src/domain/Model.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Chain from "../../src/middleware/Chain.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
@@ -183,7 +183,7 @@ describe("middleware around a streamed answer", () => {
                   parts.map((part) => {
                     if (part.type !== "text-delta") return part
                     if (part.delta === "dear ") throw new Error("broken")
-                    return textDelta(part.id, part.delta.replace("Hello", "[removed]"))
+                    return makeTextDelta(part.id, part.delta.replace("Hello", "[removed]"))
                   })
                 )
             }).pipe(Effect.flatMap(then))
@@ -266,7 +266,7 @@ describe("middleware around a streamed answer", () => {
 
     it.effect("may put something in the place of all that it held", () =>
       Effect.gen(function*() {
-        const { shown, text } = yield* play([guard((text) => text.includes("dear") ? [textDelta("1", "Bye ")] : text === "world" ? [textDelta("1", text)] : Middleware.hold)])
+        const { shown, text } = yield* play([guard((text) => text.includes("dear") ? [makeTextDelta("1", "Bye ")] : text === "world" ? [makeTextDelta("1", text)] : Middleware.hold)])
         assert.deepStrictEqual(shown, ["Bye ", "world"])
         assert.strictEqual(text, "Bye world")
       }))
@@ -317,7 +317,7 @@ describe("middleware around a streamed answer", () => {
         assert.deepStrictEqual(long.shown.map((text) => text.length), [Chain.heldAtMost.characters, 1, 1])
         assert.match(long.warnings[0] ?? "", /onPart held the stream for more than 1000000 characters/)
         const many = yield* play([guard(always)], (_, options) =>
-          Effect.as(options?.onPart?.(Array.from({ length: Chain.heldAtMost.parts + 1 }, () => textDelta("1", "a"))) ?? Effect.void, Fake.textAnswer("a")))
+          Effect.as(options?.onPart?.(Array.from({ length: Chain.heldAtMost.parts + 1 }, () => makeTextDelta("1", "a"))) ?? Effect.void, Fake.textAnswer("a")))
         assert.match(many.warnings[0] ?? "", /for more than 50000 parts/)
         const slow: Fake.Turn = (request, options) => Effect.andThen(Fake.pieces("a")(request, options), Effect.andThen(Effect.sleep("6 minutes"), Fake.pieces("b")(request, options)))
         const playing = yield* Effect.forkChild(play([guard(always)], slow))
@@ -339,7 +339,7 @@ describe("middleware around a streamed answer", () => {
       const entry = Middleware.wrapModelCall({
         name: "shout",
         wrap: (next) => (params) =>
-          next(params, { onPart: (parts) => Effect.succeed(parts.map((part) => part.type === "text-delta" ? textDelta(part.id, part.delta.toUpperCase()) : part)) })
+          next(params, { onPart: (parts) => Effect.succeed(parts.map((part) => part.type === "text-delta" ? makeTextDelta(part.id, part.delta.toUpperCase()) : part)) })
       })
       const answer = yield* Effect.gen(function*() {
         const router = yield* ModelRouter.ModelRouter

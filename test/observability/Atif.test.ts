@@ -340,7 +340,7 @@ describe("a stream", () => {
     for (const s of all.toReversed()) record.childEnded(s, child(s))
     for (const s of all) record.result(s, call(s), s)
     record.close()
-    const { trajectories } = AtifConvert.convert(Atof.sorted(record.events))
+    const { trajectories } = AtifConvert.convert(Atof.sortByTime(record.events))
     assert.deepStrictEqual(trajectories.map(({ session_id: id }) => id), all)
     for (const one of trajectories) {
       sound(one)
@@ -441,7 +441,7 @@ describe("the rules of a document", () => {
   it("local images are listed, addresses are not", () => {
     const part = (path: string) => ({ type: "image", source: { media_type: "image/png", path } })
     const document = Result.getOrThrow(Atif.decode(mutated("steps.0.message", [part("a.png"), part("https://x/b.png")])))
-    assert.deepStrictEqual(AtifCheck.images(document), ["a.png"])
+    assert.deepStrictEqual(AtifCheck.listLocalImages(document), ["a.png"])
   })
 
   prop("a document that is read and written is the same", { document: Atif.Trajectory }, ({ document }) => {
@@ -508,9 +508,9 @@ describe("files", () => {
     }))
 
   it("a template without a place for the session gets one", () => {
-    assert.strictEqual(AtifWriter.template("a.json").template, "a-{session_id}.json")
-    assert.strictEqual(AtifWriter.template("../x/{session_id}").template, "{session_id}")
-    assert.isDefined(AtifWriter.template("../x/{session_id}").warning)
-    assert.isUndefined(AtifWriter.template("h-{session_id}.json").warning)
+    assert.strictEqual(AtifWriter.checkTemplate("a.json").template, "a-{session_id}.json")
+    assert.strictEqual(AtifWriter.checkTemplate("../x/{session_id}").template, "{session_id}")
+    assert.isDefined(AtifWriter.checkTemplate("../x/{session_id}").warning)
+    assert.isUndefined(AtifWriter.checkTemplate("h-{session_id}.json").warning)
   })
 })

@@ -42,8 +42,8 @@ const trajectoryOf = <E>(turns: ReadonlyArray<Scripted.Turn>, body: Effect.Effec
       const sessionId = yield* body
       const store = yield* SessionStore.SessionStore
       const session = yield* Effect.fromOption(yield* store.get(sessionId))
-      const stored = FromRuns.trajectory(yield* StoredRuns.read(session), sessionId)
-      assert.deepStrictEqual(FromRuns.trajectory(live, sessionId), stored)
+      const stored = FromRuns.buildTrajectory(yield* StoredRuns.read(session), sessionId)
+      assert.deepStrictEqual(FromRuns.buildTrajectory(live, sessionId), stored)
       assert.isDefined(stored)
       if (stored === undefined) return yield* Effect.die("there is a trajectory")
       assert.deepStrictEqual(AtifCheck.check(JSON.parse(JSON.stringify(stored))).filter(({ severity }) => severity === "error"), [])
@@ -88,7 +88,7 @@ describe("trajectories of the run record", () => {
         const { agentVersion: _, ...event } = entry.event
         return { ...entry, event }
       })
-      assert.strictEqual(FromRuns.trajectory(RunTree.of(earlier), trajectory.session_id ?? "")?.agent.version, "unknown")
+      assert.strictEqual(FromRuns.buildTrajectory(RunTree.fromEntries(earlier), trajectory.session_id ?? "")?.agent.version, "unknown")
     }))
 
   const long = "ä€😀 \n".repeat(15_000)
@@ -199,7 +199,7 @@ describe("trajectories of the run record", () => {
           Prompt.assistantMessage({ content: [Prompt.textPart({ text: "hi" })] })
         ])
         const session = yield* Effect.fromOption(yield* store.get(id))
-        const trajectory = FromRuns.trajectory(yield* StoredRuns.read(session), id)
+        const trajectory = FromRuns.buildTrajectory(yield* StoredRuns.read(session), id)
         assert.deepStrictEqual(trajectory?.steps.map(({ message, source, timestamp }) => [source, message, timestamp]), [
           ["system", "be good", undefined],
           ["user", "hello", undefined],

@@ -45,7 +45,7 @@ describe("a stream of a run", () => {
       for (const one of events) {
         const read = Result.getOrThrow(Atof.decode(JSON.parse(Result.getOrThrow(Atof.encode(one)))))
         assert.strictEqual(read.atof_version, "0.1")
-        const at = Atof.micros(read.timestamp)
+        const at = Atof.toMicros(read.timestamp)
         assert.isAbove(at, last)
         last = at
         if (read.kind === "mark") continue
@@ -164,7 +164,7 @@ describe("a stream of a run", () => {
     })
     const stopped = events.find(({ name }) => name === "hermes.subagent.stop")
     assert.deepInclude(stopped?.metadata, { child_status: "completed", session_id: "k2" })
-    assert.deepStrictEqual(Atof.check({ events: Atof.sorted(events), faults: [] }), [])
+    assert.deepStrictEqual(Atof.check({ events: Atof.sortByTime(events), faults: [] }), [])
   })
 
   it("a session that was given up ends after its children in the background, each in one scope; one that goes on meanwhile stays open", () => {
@@ -184,7 +184,7 @@ describe("a stream of a run", () => {
     record.childEnded("p", child)
     const scopes = record.events.flatMap((one) => one.kind === "scope" && one.category === "agent" ? [[one.metadata?.["session_id"], one.scope_category]] : [])
     assert.deepStrictEqual(scopes, [["p", "start"], ["k", "start"], ["k", "end"], ["p", "end"]])
-    assert.deepStrictEqual(Atof.check({ events: Atof.sorted(record.events), faults: [] }), [])
+    assert.deepStrictEqual(Atof.check({ events: Atof.sortByTime(record.events), faults: [] }), [])
     record.close()
     assert.strictEqual(record.events.at(-1)?.metadata?.["session_id"], "p")
   })

@@ -157,14 +157,14 @@ describe("a stream of the record", () => {
       assert.deepStrictEqual(tools.filter(({ parent_uuid: parent }) => parent === uuidOf("s")).map(({ data }) => data), [{ text: "x" }, { text: "y" }])
       assert.strictEqual(trajectory.subagent_trajectories?.length, 2)
 
-      const rows = Trace.rows(Trace.ofTrajectory(trajectory), Pool.make())
+      const rows = Trace.buildRows(Trace.fromTrajectory(trajectory), Pool.make())
       const nameOf = (id: number): string => rows[id]?.name ?? ""
       assert.deepStrictEqual(
         rows.flatMap(({ kind, name, parent, status }) => kind === "agent" && parent >= 0 ? [[name, nameOf(parent), status]] : []),
         [["one", "delegate_task", ""], ["two", "delegate_task", "failed"]]
       )
       assert.deepStrictEqual(rows.flatMap(({ kind, name, parent }) => kind === "tool" && name === "echo" ? [nameOf(parent)] : []), ["one", "script", "script"])
-      assert.deepStrictEqual(TraceStats.of(rows).modelCalls, TraceStats.of(Trace.rows({ _tag: "Events", events, faults: [] }, Pool.make())).modelCalls)
+      assert.deepStrictEqual(TraceStats.computeStats(rows).modelCalls, TraceStats.computeStats(Trace.buildRows({ _tag: "Events", events, faults: [] }, Pool.make())).modelCalls)
     }))
 
   it.effect("the rows of a session: times of each call, its failed attempts, tokens of side tasks too", () =>
@@ -177,12 +177,12 @@ describe("a stream of the record", () => {
           return yield* Fiber.join(fiber)
         })
       )
-      const rows = Trace.rows(Trace.ofTrajectory(trajectory), Pool.make())
+      const rows = Trace.buildRows(Trace.fromTrajectory(trajectory), Pool.make())
       assert.deepStrictEqual(
         rows.flatMap(({ end, kind, promptTokens, start, status }) => kind === "llm" ? [[status, end - start, promptTokens]] : []),
         [["", 2000, 7], ["error", 0, 0]]
       )
-      const [stats, ofEvents] = [rows, Trace.rows({ _tag: "Events", events, faults: [] }, Pool.make())].map(TraceStats.of)
+      const [stats, ofEvents] = [rows, Trace.buildRows({ _tag: "Events", events, faults: [] }, Pool.make())].map(TraceStats.computeStats)
       for (const key of ["modelCalls", "failedModelCalls", "promptTokens", "completionTokens"] as const) assert.strictEqual(stats?.[key], ofEvents?.[key], key)
     }))
 

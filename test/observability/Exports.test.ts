@@ -60,7 +60,7 @@ describe("the cost of a run", () => {
     record.childEnded("P", child)
     record.result("P", delegate, "done")
     record.close()
-    for (const trajectory of [AtifConvert.convert(record.events).trajectories[0], FromRuns.trajectory(RunTree.of(record.entries), "P")]) {
+    for (const trajectory of [AtifConvert.convert(record.events).trajectories[0], FromRuns.buildTrajectory(RunTree.fromEntries(record.entries), "P")]) {
       const { final_metrics: sums, steps, subagent_trajectories: children } = sound(JSON.parse(JSON.stringify(trajectory)))
       assert.deepInclude(steps.find(({ source }) => source === "agent")?.metrics, { prompt_tokens: 10, completion_tokens: 5, cost_usd: 0.25 })
       assert.deepInclude(sums, { total_prompt_tokens: 10, total_cost_usd: 0.75 })
@@ -77,7 +77,7 @@ describe("the cost of a run", () => {
     }
     record.ask("s", { attempt: 2, provider: "second", model: "other", text: "ok", reasoning: "again", usage, usd: 0.5, parameters: { reasoning_effort: "high" } })
     record.close()
-    for (const trajectory of [AtifConvert.convert(record.events).trajectories[0], FromRuns.trajectory(RunTree.of(record.entries), "s")]) {
+    for (const trajectory of [AtifConvert.convert(record.events).trajectories[0], FromRuns.buildTrajectory(RunTree.fromEntries(record.entries), "s")]) {
       const { final_metrics: sums, steps } = sound(JSON.parse(JSON.stringify(trajectory)))
       assert.deepStrictEqual(steps.map(({ message, model_name: model, source }) => [source, message, model]), [["user", "go", undefined], ["agent", "ok", "other"]])
       assert.deepInclude(steps[1], { reasoning_content: "again", reasoning_effort: "high", llm_call_count: 1 })

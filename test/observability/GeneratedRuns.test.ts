@@ -17,7 +17,7 @@ import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as AtifWriter from "../../src/observability/AtifWriter.ts"
 import * as AtifConvert from "../../src/observability/AtifConvert.ts"
 import * as FromRuns from "../../src/observability/atif/FromRuns.ts"
-import { args as argumentsOf } from "../../src/observability/atif/Value.ts"
+import { toArguments as argumentsOf } from "../../src/observability/atif/Value.ts"
 import * as Atof from "../../src/observability/Atof.ts"
 import * as AtofRuns from "../../src/observability/atof/FromRuns.ts"
 import * as PartialAnswer from "../../src/routing/PartialAnswer.ts"
@@ -160,9 +160,9 @@ const requestsAreExact = ({ asked, plan, sessions, stored }: Outcome, trees: Rea
       const { apiRequestId, continues = 0 } = attempt.start
       // The rest of an answer that broke off is asked for after its beginning, of which the record has the length.
       const spoken = question.messages.findLast(({ role }) => role === "assistant")
-      const beginning = spoken === undefined || continues === 0 ? "" : Conversation.text(spoken).slice(-continues)
-      const whole = beginning === "" ? messages : PartialAnswer.continuation({ ...anyCall, messages }, beginning).messages
-      assert.deepStrictEqual(plain(History.sendable(whole, abilities)), plain(question.messages), apiRequestId)
+      const beginning = spoken === undefined || continues === 0 ? "" : Conversation.readText(spoken).slice(-continues)
+      const whole = beginning === "" ? messages : PartialAnswer.makeContinuationCall({ ...anyCall, messages }, beginning).messages
+      assert.deepStrictEqual(plain(History.toSendableMessages(whole, abilities)), plain(question.messages), apiRequestId)
     })
   }
 }
@@ -336,8 +336,8 @@ const beyond = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): ReadonlyArr
 /** The stream of events is sound, the same live and stored, readable by the reference converter, and has the steps of the trajectory. */
 const streamIsWhole = (outcome: Outcome, trees: ReadonlyMap<string, RunTree.Tree>) => {
   const { heard, stored } = outcome
-  const events = AtofRuns.of(stored, Recorded.agent)
-  assert.deepStrictEqual(plain(AtofRuns.of(heard, Recorded.agent)), plain(events), "events live and stored")
+  const events = AtofRuns.toEvents(stored, Recorded.agent)
+  assert.deepStrictEqual(plain(AtofRuns.toEvents(heard, Recorded.agent)), plain(events), "events live and stored")
   const stream = Atof.parse(events.map((event) => `${JSON.stringify(event)}\n`).join(""))
   assert.deepStrictEqual(stream.faults, [])
   assert.deepStrictEqual(Atof.check(stream), [])
@@ -355,7 +355,7 @@ const segmentIsWhole = (outcome: Outcome, tree: RunTree.Tree, sessionId: string,
   const { stored } = outcome
   const since = lastSegment(outcome, sessionId)
   const converted = trajectories.findLast((one) => one.session_id === sessionId)
-  const trajectory = FromRuns.trajectory(tree, sessionId, { since })
+  const trajectory = FromRuns.buildTrajectory(tree, sessionId, { since })
   // A session without a run has no step in a stream.
   if (!hasRun(tree)) return assert.isUndefined(converted)
   if (converted === undefined || trajectory === undefined) return assert.fail("there are trajectories")
@@ -379,7 +379,7 @@ const filesAgree = (outcome: Outcome, trees: ReadonlyMap<string, RunTree.Tree>) 
   const { files, stored } = outcome
   const stream = Atof.parse(readFileSync(`${files}/events.jsonl`, "utf8"))
   assert.deepStrictEqual(stream.faults, [])
-  const lines = plain(Atof.sorted(AtofRuns.of(stored, exported)))
+  const lines = plain(Atof.sortByTime(AtofRuns.toEvents(stored, exported)))
   // One that died had not written all that it recorded, and the stream of the next begins anew.
   if (!outcome.isDead) assert.deepStrictEqual(plain(stream.events), lines, "the file of events")
   const filesOf = (sessionId: string): ReadonlyArray<string> =>
@@ -391,7 +391,7 @@ const filesAgree = (outcome: Outcome, trees: ReadonlyMap<string, RunTree.Tree>) 
     const last = filesOf(sessionId).at(-1)
     if (!hasRun(tree)) return assert.isUndefined(last, "the file of a session without a run")
     const written: unknown = JSON.parse(readFileSync(`${files}/${last}`, "utf8"))
-    const trajectory = FromRuns.trajectory(tree, sessionId, { agentName: exported.name, since: lastBeginning(outcome, sessionId), pictures: AtifWriter.pictureName })
+    const trajectory = FromRuns.buildTrajectory(tree, sessionId, { agentName: exported.name, since: lastBeginning(outcome, sessionId), pictures: AtifWriter.formatPictureName })
     const next = filesOf(chain[index + 1]?.[0] ?? "none")[0]
     assert.deepStrictEqual(written, plain({ ...trajectory, ...(next === undefined ? {} : { continued_trajectory_ref: next }) }), "the file of the trajectory")
     shown ||= JSON.stringify(written).includes("\"path\":\"images/")
@@ -417,10 +417,10 @@ const check = Effect.fnUntraced(function*(seed: number) {
   }
   requestsAreExact(outcome, Array.from(trees.values()))
   yield* readersAgree(outcome)
-  const heard = RunTree.of(outcome.heard)
+  const heard = RunTree.fromEntries(outcome.heard)
   const trajectories = Array.from(trees).flatMap(([id, tree]) => {
-    const trajectory = FromRuns.trajectory(tree, id)
-    assert.deepStrictEqual(plain(FromRuns.trajectory(heard, id)), plain(trajectory), "live and stored")
+    const trajectory = FromRuns.buildTrajectory(tree, id)
+    assert.deepStrictEqual(plain(FromRuns.buildTrajectory(heard, id)), plain(trajectory), "live and stored")
     return trajectory ?? []
   })
   assert.strictEqual(trajectories.length, chain.length, "each session has a trajectory")

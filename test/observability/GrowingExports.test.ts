@@ -115,8 +115,8 @@ const digits = 40
 describe("files of exporters", () => {
   it("a turn encodes for the ATIF document what is new in it, and the document is that of the whole tree", () => {
     const tree = RunTree.make()
-    const growing = FromRuns.growing(tree, sessionId)
-    const textOf = Draft.texts()
+    const growing = FromRuns.makeGrowingTrajectory(tree, sessionId)
+    const textOf = Draft.makeTrajectoryEncoder()
     let text = ""
     const chars = turns(200).map((entries) =>
       encoded(() => {
@@ -127,7 +127,7 @@ describe("files of exporters", () => {
         const trajectory = growing.trajectory()
         if (trajectory !== undefined) text = textOf(trajectory)
       }))
-    const whole = FromRuns.trajectory(tree, sessionId)
+    const whole = FromRuns.buildTrajectory(tree, sessionId)
     assert.isTrue(whole !== undefined && text === `${JSON.stringify(whole, null, 2)}\n` && text === AtifWriter.render(whole))
     assert.strictEqual(whole?.steps.length, 1 + 200 * 3)
     assert.closeTo(chars[199] ?? 0, chars[19] ?? 0, digits)
@@ -174,8 +174,8 @@ describe("files of exporters", () => {
   it("a turn encodes for OpenTelemetry and Langfuse what is new in it, beside a bounded part of the conversation", () => {
     const lengths: Array<number> = []
     const settings = { environment: undefined, maxChars: 12_000, release: undefined, sampleRate: 1, tags: [], userId: undefined }
-    const otel = Attributes.view({ agentName: "a", captureContent: true }, () => ({ traceId: "0".repeat(32), parentSpanId: undefined, sampled: true }))
-    const spans = [otel, Observations.view(settings)].map((view) =>
+    const otel = Attributes.makeView({ agentName: "a", captureContent: true }, () => ({ traceId: "0".repeat(32), parentSpanId: undefined, sampled: true }))
+    const spans = [otel, Observations.makeView(settings)].map((view) =>
       live(view, { close: ({ attributes }) => void lengths.push(Object.values(attributes).join("").length) }))
     const sums = turns(200).map((entries) => {
       lengths.length = 0
@@ -188,17 +188,17 @@ describe("files of exporters", () => {
   })
 
   it("a turn escapes for OTLP what is new in it: the messages that a span repeats were written once for all spans", () => {
-    const resource = SignalEncoding.resource({})
+    const resource = SignalEncoding.makeResource({})
     const settings = { environment: undefined, maxChars: 12_000, release: undefined, sampleRate: 1, tags: [], userId: undefined }
-    const otel = Attributes.view({ agentName: "a", captureContent: true }, () => ({ traceId: "0".repeat(32), parentSpanId: undefined, sampled: true }))
-    const { add } = SpanEncoding.json(resource, undefined)
+    const otel = Attributes.makeView({ agentName: "a", captureContent: true }, () => ({ traceId: "0".repeat(32), parentSpanId: undefined, sampled: true }))
+    const { add } = SpanEncoding.createJsonEncoding(resource, undefined)
     let sent = 0
     const encode = (span: Span): number => {
       const bytes = GrowingBytes.make()
       add(bytes, span)
       return bytes.length()
     }
-    const spans = [otel, Observations.view(settings)].map((view) => live(view, { close: (span) => void (sent += encode(span)) }))
+    const spans = [otel, Observations.makeView(settings)].map((view) => live(view, { close: (span) => void (sent += encode(span)) }))
     const sums = turns(200).map((entries) => {
       sent = 0
       return { chars: encoded(() => spans.forEach(({ add }) => add(entries))), sent }
@@ -210,7 +210,7 @@ describe("files of exporters", () => {
   it("something that comes late to a run that is over is in the document", () => {
     const [first = [], second = []] = turns(2)
     const tree = RunTree.make()
-    const growing = FromRuns.growing(tree, sessionId)
+    const growing = FromRuns.makeGrowingTrajectory(tree, sessionId)
     const add = (entry: RecordEvent.Entry): void => {
       tree.add(entry)
       growing.touch(entry)
@@ -220,7 +220,7 @@ describe("files of exporters", () => {
     second.forEach(add)
     const { sessionId: id, turnId } = first[0] ?? assert.fail("there are entries")
     add({ sessionId: id, turnId, at: 1_780_000_900_000, event: { _tag: "ContextRewritten", reason: "compaction", before: 9, after: 4 } })
-    assert.deepStrictEqual(growing.trajectory(), FromRuns.trajectory(tree, sessionId))
+    assert.deepStrictEqual(growing.trajectory(), FromRuns.buildTrajectory(tree, sessionId))
     assert.strictEqual((growing.trajectory()?.steps.length ?? 0) - (before?.steps.length ?? 0), 4)
   })
 })

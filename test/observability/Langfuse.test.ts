@@ -33,7 +33,7 @@ const keys = { publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-planted-2")
 type Plugins = readonly [Plugin<RunRecord>]
 
 /** The trace id that others compute from a seed. */
-const traceIdOf = (seed: string): string => Digest.hex(seed, 32)
+const traceIdOf = (seed: string): string => Digest.toHex(seed, 32)
 
 /** A collector, and runs whose traces are there when the runs are done. */
 const traced = <A, E>(
@@ -99,7 +99,7 @@ describe("Langfuse", () => {
     Effect.gen(function*() {
       const server = yield* collector()
       const plugin = () => LangfusePlugin.make({ ...keys, baseUrl: server.url })
-      const { layer } = Runs.runtime([Scripted.complete("x")], [], [], [plugin(), plugin(), Telemetry.plugin()])
+      const { layer } = Runs.runtime([Scripted.complete("x")], [], [], [plugin(), plugin(), Telemetry.makePlugin()])
       const warnings = yield* withWarnings((warnings) => Effect.as(Effect.provide(Agent.run({ prompt: "hi" }), layer), warnings))
       assert.deepStrictEqual([...warnings], ["Two plugins would export the same spans; they are exported once: enable observability/langfuse once."])
       assert.deepStrictEqual(server.spans().map(({ name }) => name).toSorted(), ["Hermes turn", "LLM call 1"])
@@ -141,7 +141,7 @@ describe("Langfuse", () => {
       }
     ]
     for (const body of bodies) {
-      const [system, user, assistant, tool] = Generation.rewrittenInput(body, 100)
+      const [system, user, assistant, tool] = Generation.toRewrittenInput(body, 100)
       assert.deepStrictEqual(system, { role: "system", content: prompt })
       assert.deepStrictEqual(user, { role: "user", content: "hello" })
       assert.deepStrictEqual(assistant, {
@@ -150,7 +150,7 @@ describe("Langfuse", () => {
       assert.deepInclude(tool, { role: "tool", tool_call_id: "c" })
     }
     const picture = { role: "user", content: [{ type: "text", text: "see" }, { type: "image", source: { type: "base64", data: "QUJD".repeat(5000) } }] }
-    assert.deepStrictEqual(Generation.rewrittenInput({ messages: [picture] }, 100), [
+    assert.deepStrictEqual(Generation.toRewrittenInput({ messages: [picture] }, 100), [
       { role: "user", content: [{ type: "text", text: "see" }, { type: "image", omitted: true }] }
     ])
   })

@@ -6,7 +6,7 @@ import * as LogEncoding from "../../src/observability/otlp/LogEncoding.ts"
 import * as SignalEncoding from "../../src/observability/otlp/SignalEncoding.ts"
 import * as Otlp from "./support/otlpWire.ts"
 
-const resource = SignalEncoding.resource({ "service.name": "hermes" })
+const resource = SignalEncoding.makeResource({ "service.name": "hermes" })
 const seconds: MetricPoints.Instrument = { name: "gen_ai.client.operation.duration", description: "Time", unit: "s", boundaries: [1, 10] }
 const errors: MetricPoints.Instrument = { name: "hermes.errors", description: "Failures", unit: "{error}" }
 const span = { traceId: "1".repeat(32), spanId: "2".repeat(16), at: 5 }
@@ -70,8 +70,8 @@ describe("LogEncoding", () => {
       { at: 1, observedAt: 2, level: "Warn", text: "it failed: é", attributes: { "error.type": "x", "hermes.count": 3 }, span: { traceId: span.traceId, spanId: span.spanId } },
       { at: 3, observedAt: 3, level: "Info", text: "done", attributes: {}, span: undefined }
     ]
-    const of = (encoding: SignalEncoding.Encoding<LogEncoding.LogRecord>) => decoded(SignalEncoding.bodyOf(encoding, records), "LogsData")
-    const [json, protobuf] = [of(LogEncoding.json(resource)), of(LogEncoding.protobuf(resource))]
+    const of = (encoding: SignalEncoding.Encoding<LogEncoding.LogRecord>) => decoded(SignalEncoding.encodeBody(encoding, records), "LogsData")
+    const [json, protobuf] = [of(LogEncoding.makeJsonEncoding(resource)), of(LogEncoding.makeProtobufEncoding(resource))]
     for (const body of [json, protobuf]) assert.deepStrictEqual(Otlp.complaints(body, "LogsData"), [])
     assert.deepStrictEqual(plain(json), plain(protobuf))
   })

@@ -138,7 +138,7 @@ describe("events", () => {
         for (let n = 0; n < 10_000; n++) cycle["deep"] = { deep: cycle["deep"] }
         const wild = Middleware.llmRequest({
           name: "wild",
-          rewrite: (request) => Effect.succeed(Middleware.rewritten({ ...request, extra_body: cycle }))
+          rewrite: (request) => Effect.succeed(Middleware.replacePayload({ ...request, extra_body: cycle }))
         })
         const { fake } = yield* withRelay(toml === undefined ? {} : { toml }, ({ middleware, record }) =>
           Effect.provide(Agent.run({ prompt: "go" }), Runtime.layer({ provider: Scripted.layer([Scripted.complete("ok")]), record, middleware: [wild, ...middleware] })))

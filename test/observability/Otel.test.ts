@@ -511,7 +511,7 @@ describe("Telemetry in an application", () => {
         ],
         [Scripted.complete({ toolCalls: [call("c1", "delegate_task", { goal: "two" })] }), Scripted.complete("found"), Scripted.complete("done"), Scripted.complete("A title")]
       ]
-      for (const answers of turns) yield* run(answers, Telemetry.plugin({ captureContent: true }), "traced.db").pipe(Effect.withTracer(tracer))
+      for (const answers of turns) yield* run(answers, Telemetry.makePlugin({ captureContent: true }), "traced.db").pipe(Effect.withTracer(tracer))
       for (const answers of turns) yield* run(answers, OtelPlugin.make(environment(server.url, tracesOff)), "exported.db")
       const own = spans.filter(({ name }) => /^(?:invoke_agent|step|chat|execute_tool|approval)/u.test(name))
       assert.strictEqual(new Set(ended).size, ended.length)
@@ -546,7 +546,7 @@ describe("Telemetry in an application", () => {
           }
         })
         const exporters = servers.slice(0, targets).map(({ url }) => OtelPlugin.make(environment(url, tracesOff)))
-        const own = targets === 1 ? [Telemetry.plugin()] : []
+        const own = targets === 1 ? [Telemetry.makePlugin()] : []
         const { layer } = Runs.runtime(Runs.parallel, [], [], first === "tracer" ? [...own, ...exporters] : [...exporters, ...own])
         const warnings = yield* withWarnings((warnings) =>
           Effect.as(Effect.withTracer(Effect.provide(Agent.run({ prompt: "both" }), layer), tracer), warnings))

@@ -24,7 +24,7 @@ describe("Sampler", () => {
 
   it("decides by name, by the span above, and by the id of the trace alike for all", () => {
     const decide = (name: Sampler.Name, parent?: Tracer.AnySpan, chance = 0.5) =>
-      Sampler.of(name, 0.25)(parent, parent?.traceId ?? `${"0".repeat(18)}${Math.floor(chance * 2 ** 24).toString(16).padStart(6, "0")}${"0".repeat(8)}`)
+      Sampler.fromName(name, 0.25)(parent, parent?.traceId ?? `${"0".repeat(18)}${Math.floor(chance * 2 ** 24).toString(16).padStart(6, "0")}${"0".repeat(8)}`)
     assert.deepStrictEqual([decide("always_on", span(false)), decide("always_off", span(true))], [true, false])
     assert.deepStrictEqual([decide("parentbased_always_on"), decide("parentbased_always_on", span(false))], [true, false])
     assert.deepStrictEqual([decide("parentbased_always_off"), decide("parentbased_always_off", span(true))], [false, true])
@@ -119,7 +119,7 @@ describe("OtelSettings", () => {
 })
 
 describe("Content", () => {
-  const asked = (body: Readonly<Record<string, unknown>>) => Content.ofRequest(body as never)
+  const asked = (body: Readonly<Record<string, unknown>>) => Content.readRequest(body as never)
   const hello = { role: "user", parts: [{ type: "text", content: "hello" }] }
   const called = { role: "assistant", parts: [{ type: "tool_call", id: "c", name: "echo", arguments: { x: 1 } }] }
   const given = { type: "tool_call_response", id: "c", response: "1" }
@@ -174,7 +174,7 @@ describe("Content", () => {
       { role: "user", parts: [image] }, { role: "user", parts: [{ type: "text", content: "text" }] }, { role: "user", parts: [{ type: "text", content: 7 }] }
     ])
     assert.deepStrictEqual(asked({}), { system: [], messages: [] })
-    const answer = Content.answer([
+    const answer = Content.makeAnswerMessage([
       { type: "text", text: "hi" }, { type: "reasoning", text: "hm" }, { type: "tool-call", id: "c", name: "echo", params: "{broken" }
     ], "tool_calls")
     assert.deepStrictEqual(answer, {
@@ -185,7 +185,7 @@ describe("Content", () => {
 
   it("messages of the record have the same form; a file is described", () => {
     const of = (...messages: ReadonlyArray<Prompt.Message>) =>
-      Object.fromEntries(Object.entries(Content.input(sentOf(messages), undefined)).map(([name, value]) => [name, String(value)]))
+      Object.fromEntries(Object.entries(Content.makeInputAttributes(sentOf(messages), undefined)).map(([name, value]) => [name, String(value)]))
     assert.deepStrictEqual(
       of(
         Prompt.systemMessage({ content: "be kind" }),
@@ -203,7 +203,7 @@ describe("Content", () => {
       }
     )
     const rewritten = { system: "be kind", messages: [{ role: "user", content: "hello" }] }
-    assert.deepStrictEqual(Content.input(sentOf([]), rewritten), { "gen_ai.input.messages": JSON.stringify([hello]), "gen_ai.system_instructions": JSON.stringify(system) })
+    assert.deepStrictEqual(Content.makeInputAttributes(sentOf([]), rewritten), { "gen_ai.input.messages": JSON.stringify([hello]), "gen_ai.system_instructions": JSON.stringify(system) })
   })
 })
 
@@ -223,7 +223,7 @@ describe("Attributes and outcomes", () => {
     end: { _tag: "AttemptEnded", apiRequestId: "r", status: "answered", answer: [], ...end }
   })
   const at = (node: RunTree.Node, more: Partial<Attributes.Options> = {}) =>
-    Attributes.of(node, RunSpans.outcomeOf(node), nothing, { ...options, ...more })
+    Attributes.toAttributes(node, RunSpans.getOutcome(node), nothing, { ...options, ...more })
   const call = (name: string, end: Partial<NonNullable<RunTree.Call["end"]>>, output = ""): RunTree.Call => ({
     kind: "call", run, step: undefined, parent: undefined, id: "c", name, args: {}, startedAt: 1000, start: undefined, endedAt: 1200,
     end: { _tag: "CallEnded", callId: "c", name, status: "ok", ran: true, durationMillis: 200, output, ...end },
@@ -268,7 +268,7 @@ describe("Attributes and outcomes", () => {
 
   it("each part of a run says whether it went well, wrong, or was cut short", () => {
     const of = (node: RunTree.Node) => {
-      const outcome = RunSpans.outcomeOf(node)
+      const outcome = RunSpans.getOutcome(node)
       return outcome._tag === "Failed" ? outcome.failure.type : outcome._tag
     }
     const failure = { type: "RateLimitError", message: "slow down", reason: "rate_limit" }
@@ -290,8 +290,8 @@ describe("Attributes and outcomes", () => {
       ],
       ["Done", "rate_limit", "Cut", "Cut", "Done", "Cut", "fence", "tool_error", "Done", "timeout", "Cut", "Done", "Done", "failed", "Cut", "Cut"]
     )
-    const outcome = RunSpans.outcomeOf(call("x", { status: "error" }, JSON.stringify({ error: "no such file" })))
-    const [error] = Exit.match(TracerSpans.exitOf(outcome), { onFailure: Cause.prettyErrors, onSuccess: () => [] })
+    const outcome = RunSpans.getOutcome(call("x", { status: "error" }, JSON.stringify({ error: "no such file" })))
+    const [error] = Exit.match(TracerSpans.toExit(outcome), { onFailure: Cause.prettyErrors, onSuccess: () => [] })
     assert.deepStrictEqual([error?.name, error?.message], ["tool_error", "no such file"])
   })
 })
@@ -308,7 +308,7 @@ describe("the input of an attempt", () => {
       ? Prompt.userMessage({ content: [Prompt.textPart({ text })] })
       : Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
   }
-  const textOf = (message: Prompt.Message): string => Content.text(Content.ofMessage(message))
+  const textOf = (message: Prompt.Message): string => Content.toJsonText(Content.toMessage(message))
 
   effectProp("is what came behind the last answer, and before it as many messages as fit, however a list grows", { requests: Schema.Array(Schema.Array(Said).check(Schema.isMaxLength(4))).check(Schema.isMaxLength(8)) }, ({ requests }) =>
     Effect.sync(() => {
@@ -317,7 +317,7 @@ describe("the input of an attempt", () => {
         list.push(...more.map(messageOf))
         const said = list.filter((message) => message !== undefined && message.role !== "system") as ReadonlyArray<Prompt.Message>
         const fresh = said.length > 2 ? said.slice(0, 1) : []
-        const input = Content.input({ ...sentOf(list), fresh }, undefined)
+        const input = Content.makeInputAttributes({ ...sentOf(list), fresh }, undefined)
         const known = said.findLastIndex(({ role }) => role === "assistant") + 1
         let first = known
         let chars = 0

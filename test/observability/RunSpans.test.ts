@@ -27,7 +27,7 @@ import { live } from "./support/shownSpans.ts"
 
 const view: RunSpans.View = {
   hasSteps: true,
-  trace: ({ turnId }) => ({ traceId: RunSpans.traceIdOf(turnId), parentSpanId: undefined, sampled: true }),
+  trace: ({ turnId }) => ({ traceId: RunSpans.makeTraceId(turnId), parentSpanId: undefined, sampled: true }),
   name: (node) =>
     node.kind === "attempt"
       ? `attempt ${node.start.apiRequestId}`
@@ -44,7 +44,7 @@ const view: RunSpans.View = {
 /** Spans of entries that are told one by one; checks that all that is opened is closed once, and inside of what it is in. */
 const told = () => {
   const spans: Array<RunSpans.Span> = []
-  const open = new Map<string, RunSpans.Head>()
+  const open = new Map<string, RunSpans.SpanHead>()
   const known = new Set<string>()
   const showing = live(view, {
     open: (head) => {
@@ -145,7 +145,7 @@ describe("RunSpans", () => {
     assert.deepStrictEqual(shape(), [
       ["run t: Done", ["attempt x: Done", ["step 1: Done", ["attempt a: Done"]], "attempt y: Done"]]
     ])
-    assert.strictEqual(spans.find(({ name }) => name === "attempt z")?.parentSpanId, RunSpans.runId("other"))
+    assert.strictEqual(spans.find(({ name }) => name === "attempt z")?.parentSpanId, RunSpans.makeRunSpanId("other"))
     assert.isFalse(spans.some(({ name }) => name === "run other"))
   })
 
@@ -207,7 +207,7 @@ describe("RunSpans", () => {
     for (let n = 0; n < 50_000; n++) deep = [deep]
     const { settings } = OtelSettings.fromVariables(variables("http://127.0.0.1:1"))
     assert.isDefined(settings)
-    for (const by of [settings === undefined ? view : OtelPlugin.view(settings), Observations.view(LangfuseSettings.complete(keys))]) {
+    for (const by of [settings === undefined ? view : OtelPlugin.makeView(settings), Observations.makeView(LangfuseSettings.complete(keys))]) {
       const spans: Array<RunSpans.Span> = []
       const showing = live(by, { close: (span) => spans.push(span) })
       const answer: RecordEvent.RecordEvent = {
@@ -215,14 +215,14 @@ describe("RunSpans", () => {
       }
       const events = [started, asked("a", 1), answered("a"), asked("b", 1), answer, begun("x", { args: deep }), over("x", { parentCallId: "none", output: "" }), begun("y"), over("y"), ended]
       showing.add(events.map((event, n) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make("t"), at: n, event })))
-      assert.includeMembers(spans.map(({ spanId }) => spanId), [RunSpans.runId("t"), RunSpans.attemptId("b"), RunSpans.callId("a", "x"), RunSpans.callId("a", "y")])
+      assert.includeMembers(spans.map(({ spanId }) => spanId), [RunSpans.makeRunSpanId("t"), RunSpans.makeAttemptSpanId("b"), RunSpans.makeCallSpanId("a", "x"), RunSpans.makeCallSpanId("a", "y")])
     }
   })
 
   it("a run whose process died ends with the last thing that was heard of it", () => {
     const events = [started, asked("a", 1), answered("a"), begun("x")]
     const entries = events.map((event, n) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make("t"), at: 1000 + n, event }))
-    const spans = RunSpans.of(RunTree.of(entries), view)
+    const spans = RunSpans.fromTree(RunTree.fromEntries(entries), view)
     assert.deepStrictEqual(spans.map(({ endedAt, name, outcome }) => [name, outcome._tag, endedAt]), [
       ["step 1", "Cut", 1003], ["attempt a", "Done", 1002], ["call x", "Cut", 1003], ["run t", "Cut", 1003]
     ])
@@ -232,7 +232,7 @@ describe("RunSpans", () => {
     const { open, spans, tell } = told()
     for (let n = 0; n < LiveSpans.idleSessions + 10; n++) tell(`t${n}`, started, asked(`a${n}`, 1), answered(`a${n}`), ended)
     tell("t0", asked("late", 0, { task: "title" }), answered("late"))
-    assert.strictEqual(spans.find(({ name }) => name === "attempt late")?.parentSpanId, RunSpans.runId("t0"), "also of a run that is forgotten")
+    assert.strictEqual(spans.find(({ name }) => name === "attempt late")?.parentSpanId, RunSpans.makeRunSpanId("t0"), "also of a run that is forgotten")
     assert.strictEqual(open.size, 0)
   })
 })
@@ -271,15 +271,15 @@ const stored = (path: string, sessionId: string, by: RunSpans.View) =>
   Effect.gen(function*() {
     const store = yield* SessionStore.SessionStore
     const session = yield* Effect.fromOption(yield* store.get(Ids.SessionId.make(sessionId)))
-    const spans: ReadonlyArray<WireSpan> = JSON.parse(JSON.stringify(RunSpans.of(yield* StoredRuns.read(session), by).map(SpanEncoding.toJson)))
+    const spans: ReadonlyArray<WireSpan> = JSON.parse(JSON.stringify(RunSpans.fromTree(yield* StoredRuns.read(session), by).map(SpanEncoding.toJson)))
     return spans
   }).pipe(Effect.provide(SessionStore.layerSqlite({ path })))
 
 const views = (url: string): ReadonlyArray<readonly [string, RunSpans.View]> => {
   const { settings } = OtelSettings.fromVariables(variables(url))
   return [
-    ["/v1/traces", settings === undefined ? view : OtelPlugin.view(settings)],
-    ["/api/public/otel/v1/traces", Observations.view(LangfuseSettings.complete(keys))]
+    ["/v1/traces", settings === undefined ? view : OtelPlugin.makeView(settings)],
+    ["/api/public/otel/v1/traces", Observations.makeView(LangfuseSettings.complete(keys))]
   ]
 }
 
@@ -416,7 +416,7 @@ describe("exporters of spans", () => {
       )
       const found = trees(elsewhere.spans("/api/public/otel/v1/traces"))
       assert.strictEqual(found.length, 100, "one root for each turn")
-      assert.deepStrictEqual(new Set(found.map(({ span }) => span.traceId)), new Set([Observations.traceIdOf("long")]))
+      assert.deepStrictEqual(new Set(found.map(({ span }) => span.traceId)), new Set([Observations.makeTraceId("long")]))
       for (const [place, by] of views(server.url)) {
         assert.isUndefined(difference([...elsewhere.spans(place), ...server.spans(place)], yield* stored(path, sessionId, by)), place)
       }

@@ -38,7 +38,7 @@ const recorded = (turns: ReadonlyArray<Scripted.Turn>, prompts: ReadonlyArray<st
 describe("RunTree", () => {
   it.effect("steps hold their attempts and calls; a failed attempt and its repetition are one step", () =>
     Effect.gen(function*() {
-      const { roots } = RunTree.of(yield* recorded([
+      const { roots } = RunTree.fromEntries(yield* recorded([
         Scripted.fail(new AiError.InternalProviderError({ description: "busy" })),
         Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "a" } }, { name: "nope", params: {} }] }),
         Scripted.complete("done")
@@ -60,7 +60,7 @@ describe("RunTree", () => {
 
   it.effect("a request resolves to the messages and tools that were sent", () =>
     Effect.gen(function*() {
-      const tree = RunTree.of(yield* recorded([
+      const tree = RunTree.fromEntries(yield* recorded([
         Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "a" } }] }),
         Scripted.complete("one"),
         Scripted.complete("two")
@@ -84,7 +84,7 @@ describe("RunTree", () => {
     const asked = (apiRequestId: string, step: number, messages: ReadonlyArray<RecordEvent.Reference>): RecordEvent.RecordEvent =>
       ({ _tag: "AttemptStarted", apiRequestId, step, attempt: 0, route: { provider: "p", model: "m", apiMode: "chat_completions" }, messages, parameters: {} })
     const said = (origin: RecordEvent.Origin, message: Prompt.Message, position: number): RecordEvent.RecordEvent => ({ _tag: "MessageAppended", origin, position, message })
-    const own = RunTree.of(entries("s",
+    const own = RunTree.fromEntries(entries("s",
       said("user", message("go"), 0),
       said("model", answer, 1),
       said("user", message("and now"), 2),
@@ -94,10 +94,10 @@ describe("RunTree", () => {
       asked("c", 3, ["n", [1, 2]])
     ))
     const shown = (tree: RunTree.Tree) => (tree.roots[0]?.steps ?? []).flatMap(({ attempts }) => attempts).map((attempt) =>
-      String(Content.input(tree.sent(attempt), undefined)["gen_ai.input.messages"]).includes("the note"))
+      String(Content.makeInputAttributes(tree.sent(attempt), undefined)["gen_ai.input.messages"]).includes("the note"))
     assert.deepStrictEqual(shown(own), [false, true, false])
     const source = SessionId.make("s")
-    const next = RunTree.of([
+    const next = RunTree.fromEntries([
       ...entries("next", { _tag: "ReplayBegun", source, position: 3, changed: ["compression"] }),
       { at: 1, sessionId: SessionId.make("next"), turnId: TurnId.make("begun"), event: said("runtime", message("the note"), 0) },
       ...entries("next",
@@ -155,7 +155,7 @@ describe("RunTree", () => {
 
   it.effect("a child stands under its call, and what it did in its own run", () =>
     Effect.gen(function*() {
-      const { roots } = RunTree.of(yield* recorded([
+      const { roots } = RunTree.fromEntries(yield* recorded([
         Scripted.complete({ toolCalls: [{ name: "delegate_task", params: { goal: "look" } }] }),
         Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "b" } }] }),
         Scripted.complete("found"),

@@ -7,9 +7,9 @@ import * as OtlpResource from "effect/observability/OtlpResource"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import type { TraceData } from "effect/observability/OtlpTracer"
 import * as Serialization from "../../src/observability/otlp/Serialization.ts"
-import { type Body, bodyOf } from "../../src/observability/otlp/SignalEncoding.ts"
+import { type Body, encodeBody } from "../../src/observability/otlp/SignalEncoding.ts"
 import * as SpanEncoding from "../../src/observability/otlp/SpanEncoding.ts"
-import { growing, JoinedText, ofList } from "../../src/observability/JoinedText.ts"
+import { makeGrowingParts, JoinedText, makeParts } from "../../src/observability/JoinedText.ts"
 import { scope, type Span, type Value } from "../../src/observability/RunSpans.ts"
 import type { Run } from "../../src/observability/RunTree.ts"
 import { effectProp } from "../support/property.ts"
@@ -95,15 +95,15 @@ describe("SpanEncoding", () => {
     Effect.sync(() => {
       const sparse: Span = { ...drawn, node, sampled: true }
       const dense: Span = { ...sparse, attributes: Object.fromEntries(Object.entries(drawn.attributes).filter(([, value]) => value !== undefined)) }
-      for (const encoding of [SpanEncoding.json(resource, undefined), SpanEncoding.protobuf(resource, undefined)]) {
-        assert.isTrue(bytesOf(bodyOf(encoding, [sparse])).equals(bytesOf(bodyOf(encoding, [dense]))))
+      for (const encoding of [SpanEncoding.createJsonEncoding(resource, undefined), SpanEncoding.createProtobufEncoding(resource, undefined)]) {
+        assert.isTrue(bytesOf(encodeBody(encoding, [sparse])).equals(bytesOf(encodeBody(encoding, [dense]))))
       }
     }), few)
 
   effectProp("is in protobuf, byte for byte, what Effect makes of the JSON form, and OTLP by its definition", input, ({ drawn, schema }) =>
     Effect.gen(function*() {
       const spans = spansOf(drawn)
-      const own = bytesOf(bodyOf(SpanEncoding.protobuf(resource, schema), spans))
+      const own = bytesOf(encodeBody(SpanEncoding.createProtobufEncoding(resource, schema), spans))
       Otlp.decode(own, "TracesData")
       if (spans.every(isFinite)) assert.isTrue(own.equals(bytesOf(yield* byEffect(spans, schema))))
     }).pipe(Effect.provide(OtlpSerialization.layerProtobuf)), few)
@@ -127,7 +127,7 @@ describe("SpanEncoding", () => {
   effectProp("is in JSON what Effect makes of it", input, ({ drawn, schema }) =>
     Effect.gen(function*() {
       const spans = spansOf(drawn)
-      const own = bytesOf(bodyOf(SpanEncoding.json(resource, schema), spans)).toString("utf8")
+      const own = bytesOf(encodeBody(SpanEncoding.createJsonEncoding(resource, schema), spans)).toString("utf8")
       assert.deepStrictEqual(JSON.parse(own), JSON.parse(bytesOf(yield* byEffect(spans, schema)).toString("utf8")))
     }).pipe(Effect.provide(OtlpSerialization.layerJson)), few)
 
@@ -137,7 +137,7 @@ describe("SpanEncoding", () => {
       const wrap = (list: ReadonlyArray<unknown>) => ({ resourceSpans: [{ scopeSpans: [{ spans: list }] }] })
       const json = (list: ReadonlyArray<Span>) => Otlp.canonical(wrap(list.map(SpanEncoding.toJson)), "TracesData")
       for (const one of spans) {
-        const decoded: unknown = Otlp.decode(bytesOf(bodyOf(SpanEncoding.protobuf(resource, undefined), [one])), "TracesData")
+        const decoded: unknown = Otlp.decode(bytesOf(encodeBody(SpanEncoding.createProtobufEncoding(resource, undefined), [one])), "TracesData")
         // A decoded request of one span has this form.
         const { resourceSpans: [first] } = decoded as Sent
         assert.deepStrictEqual(Otlp.canonical(wrap(first.scopeSpans[0].spans), "TracesData"), json([one]))
@@ -159,15 +159,15 @@ describe("SpanEncoding", () => {
 
   effectProp("a text of parts is in both what the same text in one piece is", { before: Text, parts: Schema.Array(Text).check(Schema.isMaxLength(4)), after: Text }, ({ after, before, parts }) =>
     Effect.sync(() => {
-      const joined = new JoinedText(before, ofList(parts.map((text) => ({ text }))), after)
+      const joined = new JoinedText(before, makeParts(parts.map((text) => ({ text }))), after)
       const span = (value: Value): Span => ({
         node, traceId: "1".repeat(32), spanId: "1".repeat(16), parentSpanId: undefined, sampled: true, name: "s", kind: "client", startedAt: 1, endedAt: 2, order: 0,
         attributes: { value }, events: [], outcome: { _tag: "Done" }
       })
       assert.strictEqual(joined.toString(), before + parts.join(",") + after)
-      const [json, protobuf] = [SpanEncoding.json(resource, undefined), SpanEncoding.protobuf(resource, undefined)]
-      const inJson = (value: Value) => bytesOf(bodyOf(json, [span(value)]))
-      const inProtobuf = (value: Value) => bytesOf(bodyOf(protobuf, [span(value)]))
+      const [json, protobuf] = [SpanEncoding.createJsonEncoding(resource, undefined), SpanEncoding.createProtobufEncoding(resource, undefined)]
+      const inJson = (value: Value) => bytesOf(encodeBody(json, [span(value)]))
+      const inProtobuf = (value: Value) => bytesOf(encodeBody(protobuf, [span(value)]))
       // Twice: the second one has its parts from the first.
       for (const of of [inJson, inProtobuf, inJson, inProtobuf]) assert.isTrue(of(joined).equals(of(joined.toString())))
     }), few)
@@ -182,8 +182,8 @@ describe("SpanEncoding", () => {
         node, traceId: "1".repeat(32), spanId: "1".repeat(16), parentSpanId: undefined, sampled: true, name: "s", kind: "client", startedAt: 1, endedAt: 2, order: 0,
         attributes: { [name]: value }, events: [], outcome: { _tag: "Done" }
       })
-      for (const encoding of [SpanEncoding.json(resource, undefined), SpanEncoding.protobuf(resource, undefined)]) {
-        const of = (name: string, value: Value) => bytesOf(bodyOf(encoding, [span(name, value)])).toString("latin1")
+      for (const encoding of [SpanEncoding.createJsonEncoding(resource, undefined), SpanEncoding.createProtobufEncoding(resource, undefined)]) {
+        const of = (name: string, value: Value) => bytesOf(encodeBody(encoding, [span(name, value)])).toString("latin1")
         for (const place of places) {
           const value = short[place] ?? ""
           const fresh = `name${String(names++).padStart(12, "0")}`
@@ -196,9 +196,9 @@ describe("SpanEncoding", () => {
 
   effectProp("the last parts of a list that grows are the same as a list of their own", { steps: Schema.Array(Step).check(Schema.isMaxLength(12)) }, ({ steps }) =>
     Effect.sync(() => {
-      const parts = growing()
+      const parts = makeGrowingParts()
       const all: Array<string> = []
-      const [json, protobuf] = [SpanEncoding.json(resource, undefined), SpanEncoding.protobuf(resource, undefined)]
+      const [json, protobuf] = [SpanEncoding.createJsonEncoding(resource, undefined), SpanEncoding.createProtobufEncoding(resource, undefined)]
       let first = 0
       for (const { shown, texts } of steps) {
         for (const text of texts) {
@@ -215,8 +215,8 @@ describe("SpanEncoding", () => {
             node, traceId: "1".repeat(32), spanId: "1".repeat(16), parentSpanId: undefined, sampled: true, name: "s", kind: "client", startedAt: 1, endedAt: 2, order: 0,
             attributes: { value }, events: [], outcome: { _tag: "Done" }
           })
-          assert.isTrue(bytesOf(bodyOf(protobuf, [span(joined)])).equals(bytesOf(bodyOf(protobuf, [span(joined.toString())]))))
-          assert.isTrue(bytesOf(bodyOf(json, [span(joined)])).equals(bytesOf(bodyOf(json, [span(joined.toString())]))))
+          assert.isTrue(bytesOf(encodeBody(protobuf, [span(joined)])).equals(bytesOf(encodeBody(protobuf, [span(joined.toString())]))))
+          assert.isTrue(bytesOf(encodeBody(json, [span(joined)])).equals(bytesOf(encodeBody(json, [span(joined.toString())]))))
         }
       }
     }))
@@ -226,9 +226,9 @@ describe("SpanEncoding", () => {
       node, traceId: "1".repeat(32), spanId: "1".repeat(16), parentSpanId: undefined, sampled: true, name: "s", kind: "client", startedAt: 1, endedAt: 2, order: 0,
       attributes: { a: Number.NaN, b: Number.NEGATIVE_INFINITY }, events: [], outcome: { _tag: "Done" }
     }
-    const protobuf = SpanEncoding.protobuf(resource, undefined)
+    const protobuf = SpanEncoding.createProtobufEncoding(resource, undefined)
     assert.include(JSON.stringify(SpanEncoding.toJson(span)), `{"doubleValue":"NaN"}},{"key":"b","value":{"doubleValue":"-Infinity"}`)
-    const decoded = Otlp.decode(bytesOf(bodyOf(protobuf, [span])), "TracesData")
+    const decoded = Otlp.decode(bytesOf(encodeBody(protobuf, [span])), "TracesData")
     assert.include(JSON.stringify(decoded, (_, one: unknown) => typeof one === "number" ? String(one) : one), `{"doubleValue":"NaN"}},{"key":"b","value":{"doubleValue":"-Infinity"}`)
   })
 })

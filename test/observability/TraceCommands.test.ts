@@ -78,7 +78,7 @@ describe("a stored session", () => {
       const ended = yield* hermes(["trace", "convert", id, "--output", at("out.json")])
       assert.strictEqual(ended.code, 0, ended.stderr)
       const document: Atif.Trajectory = JSON.parse(readFileSync(at("out.json"), "utf8"))
-      const [path = ""] = AtifCheck.images(document)
+      const [path = ""] = AtifCheck.listLocalImages(document)
       assert.match(path, /^images\/[0-9a-f]{32}\.png$/u)
       assert.deepStrictEqual(new Uint8Array(readFileSync(at(path))), bytes)
       assert.include((yield* hermes(["trace", "convert", id])).stdout, "[image/png: 3 bytes that are not in this document]")

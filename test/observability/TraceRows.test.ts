@@ -13,13 +13,13 @@ import * as TraceStats from "../../src/observability/TraceStats.ts"
 import * as Diff from "../../src/observability/trace/Diff.ts"
 import * as Pool from "../../src/observability/trace/Pool.ts"
 import { isFailed, type Row } from "../../src/observability/trace/Row.ts"
-import { toolEnding } from "../../src/observability/trace/ToolEnding.ts"
+import { describeToolEnding } from "../../src/observability/trace/ToolEnding.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Recorded from "./support/recorded.ts"
 
 const busy = Scripted.fail(new AiError.InternalProviderError({ description: "busy" }))
 
-const ofEvents = (events: ReadonlyArray<Atof.Event>): ReadonlyArray<Row> => Trace.rows({ _tag: "Events", events, faults: [] }, Pool.make())
+const ofEvents = (events: ReadonlyArray<Atof.Event>): ReadonlyArray<Row> => Trace.buildRows({ _tag: "Events", events, faults: [] }, Pool.make())
 
 /** Events with a microsecond between them. */
 const stream = (...all: ReadonlyArray<{ readonly [key: string]: unknown }>): ReadonlyArray<Atof.Event> =>
@@ -42,11 +42,11 @@ describe("rows", () => {
         { step_id: 4, source: "agent", message: "", model_name: "m", ...call }
       ]
     }))
-    const rows = Trace.rows(Trace.ofTrajectory(trajectory), Pool.make())
+    const rows = Trace.buildRows(Trace.fromTrajectory(trajectory), Pool.make())
     assert.deepStrictEqual(rows.map(({ copied, kind }) => [kind, copied]), [
       ["agent", undefined], ["user", true], ["llm", true], ["tool", true], ["user", undefined], ["llm", undefined], ["tool", undefined]
     ])
-    assert.deepInclude(TraceStats.of(rows), { agents: 1, turns: 1, modelCalls: 1, toolCalls: 1 })
+    assert.deepInclude(TraceStats.computeStats(rows), { agents: 1, turns: 1, modelCalls: 1, toolCalls: 1 })
   })
 
   it.effect("of events and of their trajectory: goals name agents, models name model calls, attempts are inside of the last", () =>
@@ -65,7 +65,7 @@ describe("rows", () => {
           return (yield* Fiber.join(fiber)).sessionId
         })
       )
-      for (const rows of [ofEvents(events), Trace.rows(Trace.ofTrajectory(trajectory), Pool.make())]) {
+      for (const rows of [ofEvents(events), Trace.buildRows(Trace.fromTrajectory(trajectory), Pool.make())]) {
         const agents = rows.filter(({ kind }) => kind === "agent")
         assert.deepStrictEqual(agents.map(({ name }) => name), ["why did it stop?", "read the logs"])
         assert.strictEqual(agents[0]?.text, trajectory.session_id)
@@ -120,9 +120,9 @@ describe("rows", () => {
   })
 
   it("take an exit code from the result of a command alone, not from a text that holds one", () => {
-    assert.deepStrictEqual(toolEnding("ok", "1|{\"exit_code\": 1}", undefined), { status: "ok", error: undefined })
-    assert.deepStrictEqual(toolEnding("ok", JSON.stringify({ content: "{\"exit_code\": 1}" }), undefined), { status: "ok", error: undefined })
-    assert.deepStrictEqual(toolEnding("cancelled", JSON.stringify({ exit_code: 130 }), undefined), { status: "cancelled", error: undefined })
+    assert.deepStrictEqual(describeToolEnding("ok", "1|{\"exit_code\": 1}", undefined), { status: "ok", error: undefined })
+    assert.deepStrictEqual(describeToolEnding("ok", JSON.stringify({ content: "{\"exit_code\": 1}" }), undefined), { status: "ok", error: undefined })
+    assert.deepStrictEqual(describeToolEnding("cancelled", JSON.stringify({ exit_code: 130 }), undefined), { status: "cancelled", error: undefined })
   })
 
   it("of two runs are paired whatever model answered and whatever they were asked", () => {
@@ -133,7 +133,7 @@ describe("rows", () => {
       scope("end", "llm", "L", "A", "x", { data: { content: "done" } }),
       scope("end", "agent", "A", null, "agent")
     ))
-    assert.deepStrictEqual(Diff.diff(run("a", "m1"), run("a", "m1")).map(({ state }) => state), ["same", "same", "same"])
-    assert.deepStrictEqual(Diff.diff(run("a", "m1"), run("b", "m2")).map(({ state }) => state), ["same", "changed", "changed"])
+    assert.deepStrictEqual(Diff.compareRows(run("a", "m1"), run("a", "m1")).map(({ state }) => state), ["same", "same", "same"])
+    assert.deepStrictEqual(Diff.compareRows(run("a", "m1"), run("b", "m2")).map(({ state }) => state), ["same", "changed", "changed"])
   })
 })

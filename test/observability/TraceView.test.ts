@@ -13,7 +13,7 @@ import * as Atof from "../../src/observability/Atof.ts"
 import * as Trace from "../../src/observability/Trace.ts"
 import * as Diff from "../../src/observability/trace/Diff.ts"
 import { script } from "#pages/trace"
-import { draft, place } from "../../src/observability/trace/Row.ts"
+import { makeDraft, arrangeRows } from "../../src/observability/trace/Row.ts"
 import * as TraceView from "../../src/observability/TraceView.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import { root } from "../support/sources.ts"
@@ -27,11 +27,11 @@ const recorded = (turns: ReadonlyArray<Scripted.Turn>, prompt = "go") =>
     return events
   })
 
-const ofEvents = (events: ReadonlyArray<Atof.Event>, name = "run"): TraceView.Named => ({ name, trace: { _tag: "Events", events, faults: [] } })
-const ofTrajectory = (events: ReadonlyArray<Atof.Event>, name = "run"): TraceView.Named => {
+const ofEvents = (events: ReadonlyArray<Atof.Event>, name = "run"): TraceView.NamedTrace => ({ name, trace: { _tag: "Events", events, faults: [] } })
+const ofTrajectory = (events: ReadonlyArray<Atof.Event>, name = "run"): TraceView.NamedTrace => {
   const [trajectory] = AtifConvert.convert(events).trajectories
   assert.isDefined(trajectory)
-  return { name, trace: Trace.ofTrajectory(trajectory) }
+  return { name, trace: Trace.fromTrajectory(trajectory) }
 }
 
 const many = (count: number): ReadonlyArray<Atof.Event> => {
@@ -59,7 +59,7 @@ describe("rows", () => {
     Effect.gen(function*() {
       const events = yield* recorded(Runs.parallel)
       for (const named of [ofEvents(events), ofTrajectory(events)]) {
-        const { rows } = TraceView.data([named]).runs[0] ?? { rows: [] }
+        const { rows } = TraceView.buildData([named]).runs[0] ?? { rows: [] }
         const tools = rows.filter(({ kind }) => kind === "tool")
         assert.deepStrictEqual(tools.map(({ lane, name, status }) => [name, lane, status]), [["slow", 0, "ok"], ["echo", 1, "ok"]])
         assert.isTrue(tools.every((row) => row.end > row.start && rows[row.parent]?.kind === "agent"))
@@ -72,7 +72,7 @@ describe("rows", () => {
   it.effect("of events keep each message of repeated requests once", () =>
     Effect.gen(function*() {
       const events = yield* recorded(Runs.parallel)
-      const { pool, runs } = TraceView.data([ofEvents(events)])
+      const { pool, runs } = TraceView.buildData([ofEvents(events)])
       const requests = runs[0]?.rows.filter(({ kind }) => kind === "llm").map((row) => row.details.find(({ title }) => title === "Messages")?.parts)
       assert.deepStrictEqual(requests?.[1]?.slice(0, 2), requests?.[0])
       assert.strictEqual(new Set(pool).size, pool.length)
@@ -80,15 +80,15 @@ describe("rows", () => {
 
   it("of what was cut are open until the stream ends", () => {
     const events = many(6).slice(0, 4)
-    const { rows } = TraceView.data([ofEvents(events)]).runs[0] ?? { rows: [] }
+    const { rows } = TraceView.buildData([ofEvents(events)]).runs[0] ?? { rows: [] }
     assert.deepStrictEqual(rows.map(({ kind, status }) => [kind, status]), [["agent", "open"], ["llm", "ok"], ["tool", "open"]])
   })
 })
 
 describe("the difference of two runs", () => {
   const rows = (...names: ReadonlyArray<string>) =>
-    place(names.map((name, id) => draft({ id, kind: "tool", name: name.slice(0, 1), text: name })))
-  const told = (a: ReadonlyArray<string>, b: ReadonlyArray<string>) => Diff.diff(rows(...a), rows(...b)).map(({ state }) => state)
+    arrangeRows(names.map((name, id) => makeDraft({ id, kind: "tool", name: name.slice(0, 1), text: name })))
+  const told = (a: ReadonlyArray<string>, b: ReadonlyArray<string>) => Diff.compareRows(rows(...a), rows(...b)).map(({ state }) => state)
 
   it("is the shortest, in order", () => {
     assert.deepStrictEqual(told(["a", "b", "c"], ["a", "b", "c"]), ["same", "same", "same"])
@@ -102,15 +102,15 @@ describe("the difference of two runs", () => {
   it("holds every row of both once", () => {
     const a = "abcdefgahbcidajkb".split("")
     const b = "bxcdaefyghaibcjdk".split("")
-    const changes = Diff.diff(rows(...a), rows(...b))
+    const changes = Diff.compareRows(rows(...a), rows(...b))
     assert.deepStrictEqual(changes.flatMap(({ left }) => left < 0 ? [] : [left]), a.map((_, index) => index))
     assert.deepStrictEqual(changes.flatMap(({ right }) => right < 0 ? [] : [right]), b.map((_, index) => index))
   })
 
   it("of runs with nothing in common is given up, not waited for", () => {
-    const a = Array.from({ length: 5000 }, (_, index) => draft({ id: index, kind: "tool", name: `a${index}` }))
-    const b = Array.from({ length: 5000 }, (_, index) => draft({ id: index, kind: "tool", name: `b${index}` }))
-    const changes = Diff.diff(place(a), place(b))
+    const a = Array.from({ length: 5000 }, (_, index) => makeDraft({ id: index, kind: "tool", name: `a${index}` }))
+    const b = Array.from({ length: 5000 }, (_, index) => makeDraft({ id: index, kind: "tool", name: `b${index}` }))
+    const changes = Diff.compareRows(arrangeRows(a), arrangeRows(b))
     assert.strictEqual(changes.length, 10_000)
   })
 })
@@ -125,7 +125,7 @@ describe("the page", () => {
         Scripted.complete(evil)
       ], evil)
       for (const named of [ofEvents(events, evil), ofTrajectory(events, evil)]) {
-        const html = yield* TraceView.page([named, named])
+        const html = yield* TraceView.renderPage([named, named])
         assert.notInclude(html, "<img")
         assert.strictEqual(html.match(/<script/gu)?.length, 2)
         assert.strictEqual(html.match(/<\/script/gu)?.length, 2)
@@ -143,7 +143,7 @@ describe("the page", () => {
 
   it.effect("draws what is in sight of ten thousand events, finds, filters and shows", () =>
     Effect.gen(function*() {
-      const html = yield* TraceView.page([ofEvents(many(10_000))])
+      const html = yield* TraceView.renderPage([ofEvents(many(10_000))])
       assert.isBelow(html.length, 8_000_000)
       const page = Page.open(html)
       const { byId, fire } = page
@@ -213,14 +213,14 @@ describe("the page", () => {
           kind: "scope", atof_version: "0.1", scope_category: half, category, uuid, parent_uuid: parent, timestamp: 1_700_000_000_000_000 + index,
           name: category, attributes: [], data
         })))
-      const html = yield* TraceView.page([ofEvents(events)])
+      const html = yield* TraceView.renderPage([ofEvents(events)])
       assert.notInclude(html, "abcdefghijklmnopqrstuvwxyz")
       assert.include(html, "my key is")
     }))
 
   it.effect("opens at the row that the address names", () =>
     Effect.gen(function*() {
-      const html = yield* TraceView.page([ofEvents(many(400))])
+      const html = yield* TraceView.renderPage([ofEvents(many(400))])
       assert.include(Page.open(html, "#view=0&row=100").one(".row.on").textContent, "tool")
       assert.strictEqual(Page.open(html, "#view=7&row=x").all(".row.on").length, 0, "an address of another page")
     }))
@@ -234,15 +234,15 @@ describe("the page", () => {
         }))
       ], "fix the build")
       const tabs = (html: string) => Page.open(html).all("[role=tab]").map(({ textContent }) => textContent)
-      assert.deepStrictEqual(tabs(yield* TraceView.page([run("s1"), run("s2")])), ["fix the build (s1)", "fix the build (s2)", "Difference"])
-      assert.deepStrictEqual(tabs(yield* TraceView.page([run("s1"), run("s1")])), ["fix the build (s1) #1", "fix the build (s1) #2", "Difference"])
+      assert.deepStrictEqual(tabs(yield* TraceView.renderPage([run("s1"), run("s2")])), ["fix the build (s1)", "fix the build (s2)", "Difference"])
+      assert.deepStrictEqual(tabs(yield* TraceView.renderPage([run("s1"), run("s1")])), ["fix the build (s1) #1", "fix the build (s1) #2", "Difference"])
     }))
 
   it.effect("begins with the difference when there are two runs, and shows both sides of a row", () =>
     Effect.gen(function*() {
       const one = yield* recorded([Scripted.complete("first answer")])
       const other = yield* recorded([Scripted.complete("second answer")])
-      const page = Page.open(yield* TraceView.page([ofTrajectory(one, "one"), ofTrajectory(other, "other")]))
+      const page = Page.open(yield* TraceView.renderPage([ofTrajectory(one, "one"), ofTrajectory(other, "other")]))
       const tabs = page.all("[role=tab]")
       assert.deepStrictEqual(tabs.map(({ textContent }) => textContent), ["one", "other", "Difference"])
       assert.match(page.byId("sums").textContent, /1 changed0 removed0 added$/u)

@@ -9,10 +9,10 @@ import { readFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../src/domain/Ids.ts"
 import { goodForMillis, Leases, layer as leasesIn } from "../../src/platform/Leases.ts"
-import { currentProcess, isDead } from "../../src/platform/ProcessIdentity.ts"
+import { getCurrentProcess, isDead } from "../../src/platform/ProcessIdentity.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import { runScript } from "../support/runScript.ts"
-import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const database = Effect.map(temporaryDirectory, (directory) => `${directory}/state.db`)
@@ -142,7 +142,7 @@ describe("a lease", () => {
     Effect.gen(function*() {
       const path = yield* database
       yield* within(path, Leases.use(({ take }) => Effect.scoped(take("job"))))
-      yield* Effect.provide(SessionStore.SessionStore.use((store) => store.create(newSession("s"))), SessionStore.layerSqlite({ path }), { local: true })
+      yield* Effect.provide(SessionStore.SessionStore.use((store) => store.create(makeNewSession("s"))), SessionStore.layerSqlite({ path }), { local: true })
       yield* within(path, Leases.use(({ take }) => Effect.scoped(take("job"))))
       const foreign = `${path}.other`
       tamper(foreign, "CREATE TABLE theirs (id INTEGER)")
@@ -153,7 +153,7 @@ describe("a lease", () => {
 
 describe("a process", () => {
   it("is dead when it is gone, or its id belongs to another one by now", () => {
-    const own = currentProcess()
+    const own = getCurrentProcess()
     assert.isFalse(isDead(own))
     assert.isFalse(isDead({ ...own, machine: "elsewhere", pid: 2 ** 22 + 1 }))
     assert.isTrue(isDead({ ...own, pid: 2 ** 22 + 1 }))
@@ -168,16 +168,16 @@ describe("a session", () => {
       const id = SessionId.make("s")
       yield* Effect.provide(Effect.gen(function*() {
         const store = yield* SessionStore.SessionStore
-        yield* store.create(newSession(id))
+        yield* store.create(makeNewSession(id))
         const { lost } = yield* store.acquire(id)
-        yield* store.append(id, [user("mine")])
+        yield* store.append(id, [makeUserMessage("mine")])
         tamper(path, `UPDATE leases SET owner = 'somebody else', pid = ${process.ppid}, start_time = ''`)
         const told = yield* Effect.forkChild(Effect.flip(lost ?? Effect.never))
         yield* TestClock.adjust(goodForMillis)
-        const refused = yield* Effect.flip(store.append(id, [user("late")]))
+        const refused = yield* Effect.flip(store.append(id, [makeUserMessage("late")]))
         assert.match(refused.message, /^session s was taken over by another process: /u)
         assert.strictEqual((yield* Fiber.join(told))._tag, "SessionBusy")
-        assert.deepStrictEqual(yield* store.messages(id), [user("mine")])
+        assert.deepStrictEqual(yield* store.messages(id), [makeUserMessage("mine")])
       }).pipe(Effect.scoped), SessionStore.layerSqlite({ path }), { local: true })
     }))
 })

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as OptionalPackage from "../../src/platform/OptionalPackage.ts"
 
-const importing = (specifier: string) => () => import(specifier).catch(OptionalPackage.absent)
+const importing = (specifier: string) => () => import(specifier).catch(OptionalPackage.rethrowImport)
 
 describe("OptionalPackage", () => {
   it.effect("gives a module that is there", () =>

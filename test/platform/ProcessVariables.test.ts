@@ -1,7 +1,7 @@
 // Variables that leave the environment of a process, and those that come back for a while.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { holdsSecret } from "../../src/domain/CredentialNames.ts"
+import { isSecretName } from "../../src/domain/CredentialNames.ts"
 import { takeOver } from "../../src/platform/ProcessVariables.ts"
 import { machine, run } from "../support/hermes.ts"
 
@@ -21,8 +21,8 @@ describe("variables that hold secrets", () => {
     "PATH", "HOME", "HERMES_LIMITS", "HERMES_HOME", "NODE_OPTIONS", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "SSH_AUTH_SOCK", "GIT_ASKPASS",
     "AWS_PROFILE", "AWS_REGION", "AWS_ACCESS_KEY_ID", "HERMES_MAX_TOKENS", "HTTPS_PROXY", "OTEL_EXPORTER_OTLP_ENDPOINT", "TERM", "TZ"
   ]
-  for (const name of secret) it(`${name} does`, () => assert.isTrue(holdsSecret(name)))
-  for (const name of plain) it(`${name} does not`, () => assert.isFalse(holdsSecret(name)))
+  for (const name of secret) it(`${name} does`, () => assert.isTrue(isSecretName(name)))
+  for (const name of plain) it(`${name} does not`, () => assert.isFalse(isSecretName(name)))
 })
 
 describe("takeOver", () => {

@@ -15,10 +15,10 @@ const result = Prompt.toolMessage({ content: [Prompt.toolResultPart({ id: "c", n
 const messages: ReadonlyArray<Prompt.Message> = [system, user("first ".repeat(100)), call, result, user("newest")]
 
 const engine = (compress: ContextEngines.PlainContextEngine["compress"]) => {
-  const read = ContextEngines.read({ name: "mine", compress, threshold: 0.25 }, (run) => Effect.sync(run))
+  const read = ContextEngines.readEngine({ name: "mine", compress, threshold: 0.25 }, (run) => Effect.sync(run))
   if (read === undefined) throw new Error("it is an engine")
   const told: Array<string> = []
-  const port = ContextEngines.port(read)
+  const port = ContextEngines.makePort(read)
   const ids = { sessionId: SessionId.make("s"), taskId: TaskId.make("s"), turnId: TurnId.make("t") }
   const compact = port.compact({ ...ids, messages, window: 1_000, reason: "manual", focus: "tea", notify: (text) => Effect.sync(() => void told.push(text)) })
   return { port, told, compact }
@@ -60,7 +60,7 @@ describe("a context engine of a plugin", () => {
 
   it("is one with a name, a function and a share", () => {
     for (const given of [{}, { name: "m" }, { compress: () => [] }, { name: " ", compress: () => [] }, { name: "m", compress: () => [], threshold: 2 }, 1]) {
-      assert.isUndefined(ContextEngines.read(given, (run) => Effect.sync(run)))
+      assert.isUndefined(ContextEngines.readEngine(given, (run) => Effect.sync(run)))
     }
   })
 

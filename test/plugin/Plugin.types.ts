@@ -16,10 +16,10 @@ type NeedsOf<P> = P extends Plugin.Plugin<infer R> ? R : "no plugin"
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
 const same = <A, B>(_: Same<A, B>): void => undefined
 
-const nothing = Plugin.value({ name: "nothing" })
+const nothing = Plugin.fromValue({ name: "nothing" })
 same<NeedsOf<typeof nothing>, never>(true)
 
-const hooking = Plugin.value({
+const hooking = Plugin.fromValue({
   name: "hooking",
   hooks: [Hooks.on("post_tool_call", (event) => Ledger.use(({ note }) => note(event.tool_name)))]
 })
@@ -45,7 +45,7 @@ const failing = Middleware.llmExecution<never, OverBudget>({
   wrap: () => () => Effect.fail(new OverBudget())
 })
 
-Plugin.value({
+Plugin.fromValue({
   // @ts-expect-error: whoever runs the agent could not see OverBudget
   name: "failing",
   middleware: [failing]
@@ -82,7 +82,7 @@ const listed = Plugin.make({
   }))
 })
 same<NeedsOf<typeof listed>, Ledger>(true)
-const valued = Plugin.value({
+const valued = Plugin.fromValue({
   name: "valued",
   tools: [Toolset.make("counting", counting, counting.toLayer({ count: () => Effect.succeed(1) }))],
   hooks: [Hooks.on("post_tool_call", ({ tool_name }) => Effect.asVoid(Effect.succeed(tool_name)))]

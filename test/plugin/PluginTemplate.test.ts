@@ -16,7 +16,7 @@ import { withWarnings } from "../support/middlewareContexts.ts"
 import { root } from "../support/sources.ts"
 import { loaded, place } from "./support/plugins.ts"
 
-const create = (name: string, plugins: string) => Effect.scoped(PluginTemplate.create(name, plugins)).pipe(Effect.provide(NodeServices.layer))
+const create = (name: string, plugins: string) => Effect.scoped(PluginTemplate.createPlugin(name, plugins)).pipe(Effect.provide(NodeServices.layer))
 
 describe("a new plugin", () => {
   it.live("loads, and its tool is called in a run", () =>

@@ -23,7 +23,7 @@ const result = (id: string, name: string, output: unknown, isFailure = false) =>
   Prompt.toolMessage({ content: [Prompt.toolResultPart({ id, name, isFailure, result: output, providerExecuted: false })] })
 const textOf = (message: Prompt.Message | undefined): string =>
   message === undefined ? "" : typeof message.content === "string" ? message.content : message.content.map((part) =>
-    part.type === "text" ? part.text : part.type === "tool-result" ? Prune.resultOf(part) : part.type === "tool-call" ? JSON.stringify(part.params) : "").join("")
+    part.type === "text" ? part.text : part.type === "tool-result" ? Prune.readResultText(part) : part.type === "tool-call" ? JSON.stringify(part.params) : "").join("")
 
 const context = { sessionId: SessionId.make("s"), taskId: TaskId.make("s"), turnId: TurnId.make("t") }
 const long = (name: string, chars = 4_000) => `${name} ${"x".repeat(chars)}`
@@ -154,7 +154,7 @@ describe("head, note and tail", () => {
           ...context, messages, window: 8_000, reason, ...keepExchanges === 0 ? {} : { keepExchanges }
         })
         assert.isTrue(pairsAreWhole(compacted))
-        assert.isAtMost(Split.tokensOfAll(compacted), Split.tokensOfAll(messages))
+        assert.isAtMost(Split.estimateTotalTokens(compacted), Split.estimateTotalTokens(messages))
         for (const [at, message] of messages.slice(0, 1 + protectFirst).entries()) {
           if (message.role !== "tool") assert.strictEqual(compacted[at], message)
         }
@@ -169,8 +169,8 @@ describe("head, note and tail", () => {
       const { asked, compact } = engine()
       const compacted = yield* compact(messages)
       assert.deepStrictEqual(compacted.slice(0, 4), messages.slice(0, 4))
-      assert.strictEqual(SummaryText.summaryOf(compacted[4] ?? system), "the note")
-      assert.strictEqual(compacted.filter((message) => SummaryText.summaryOf(message) !== undefined).length, 1)
+      assert.strictEqual(SummaryText.findSummary(compacted[4] ?? system), "the note")
+      assert.strictEqual(compacted.filter((message) => SummaryText.findSummary(message) !== undefined).length, 1)
       const tail = compacted.slice(5)
       assert.deepStrictEqual(tail, messages.slice(-tail.length))
       assert.strictEqual(asked.length, 1)
@@ -196,7 +196,7 @@ describe("head, note and tail", () => {
       const { compact } = engine()
       const once = yield* compact(messages, { reason: "manual" })
       const compacted = yield* compact(once, { reason: "manual" })
-      assert.strictEqual(compacted.filter((message) => SummaryText.summaryOf(message) !== undefined).length, 1)
+      assert.strictEqual(compacted.filter((message) => SummaryText.findSummary(message) !== undefined).length, 1)
       assert.isBelow(compacted.length, once.length + 1)
       assert.isTrue(pairsAreWhole(compacted))
       assert.include(compacted.map(textOf), "the newest task")
@@ -211,7 +211,7 @@ describe("head, note and tail", () => {
       const second = yield* compact([...first, ...talk(30).slice(1)], { reason: "manual", focus: "the tests" })
       assert.include(asked[1], "PREVIOUS NOTE, to be brought up to date with the messages: keep what still holds, move what was done, drop what is obsolete.\n\nnote 1")
       assert.include(asked[1], "The user asked to keep the detail about: the tests.")
-      assert.deepStrictEqual(second.flatMap((message) => SummaryText.summaryOf(message) ?? []), ["note 2"])
+      assert.deepStrictEqual(second.flatMap((message) => SummaryText.findSummary(message) ?? []), ["note 2"])
     }))
 
   it.effect("keys are in neither the question nor the note", () =>
@@ -220,7 +220,7 @@ describe("head, note and tail", () => {
       const { asked, compact } = engine(() => Effect.succeed(`remember ${key}`))
       const compacted = yield* compact([system, user("a"), says("b"), user("c"), user(`my key is ${key}`), ...talk(30).slice(1)])
       assert.notInclude(asked.join(""), "kkkkkkkk")
-      assert.notInclude(compacted.flatMap((message) => SummaryText.summaryOf(message) ?? []).join(""), "kkkkkkkk")
+      assert.notInclude(compacted.flatMap((message) => SummaryText.findSummary(message) ?? []).join(""), "kkkkkkkk")
     }))
 })
 
@@ -232,7 +232,7 @@ describe("when it is done", () => {
       const pruned = yield* compact([system, user("task"), ...loop], { tokens: 32_000 })
       assert.strictEqual(asked.length, 0)
       assert.strictEqual(pruned.length, loop.length + 2)
-      assert.isBelow(Split.tokensOfAll(pruned), 20_000)
+      assert.isBelow(Split.estimateTotalTokens(pruned), 20_000)
     }))
 
   it.effect("a short conversation is left alone", () =>
@@ -282,7 +282,7 @@ describe("when it is done", () => {
       const { asked, compact } = engine(() => Effect.fail(new ConfigError({ path: "auxiliary", message: "no model" })))
       const loop = Array.from({ length: 30 }, (_, at) => [calls([`c${at}`, "look", { at }]), result(`c${at}`, "look", long(`seen ${at}`))]).flat()
       const refused = yield* compact([system, user("task"), ...loop], { reason: "context_overflow" })
-      assert.isBelow(Split.tokensOfAll(refused), 10_000)
+      assert.isBelow(Split.estimateTotalTokens(refused), 10_000)
       yield* TestClock.adjust("9 minutes")
       yield* compact(talk(30))
       assert.strictEqual(asked.length, 1)

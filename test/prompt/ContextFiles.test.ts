@@ -18,7 +18,7 @@ const tree = (files: Readonly<Record<string, string>>) =>
     return root
   })
 
-const read = (cwd: string) => Effect.provide(ContextFiles.project(cwd), NodeServices.layer)
+const read = (cwd: string) => Effect.provide(ContextFiles.readProjectContext(cwd), NodeServices.layer)
 const shown = (cwd: string) => Effect.map(read(cwd), ({ files }) => files.map(({ name, text }) => [name, text]))
 
 describe("files of a project", () => {
@@ -47,7 +47,7 @@ describe("files of a project", () => {
       const context = yield* read(join(root, "packages/app"))
       assert.deepStrictEqual(context.files.map(({ text }) => text), ["of all", "of the app"])
       assert.deepStrictEqual(context.nested, ["ui/AGENTS.md"])
-      const text = ContextFiles.rendered(context) ?? ""
+      const text = ContextFiles.renderProjectContext(context) ?? ""
       assert.isTrue(text.indexOf("of all") < text.indexOf("of the app"))
       assert.include(text, "- ui/AGENTS.md")
       assert.notInclude(text, "of the screens")

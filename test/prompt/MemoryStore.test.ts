@@ -21,7 +21,7 @@ const refusal = <A>(effect: Effect.Effect<A, { readonly message: string }>) => E
 
 describe("changes of the entries", () => {
   const made = (entries: ReadonlyArray<string>, operations: ReadonlyArray<MemoryStore.Operation>, limit = 50) =>
-    Result.match(MemoryStore.changed(entries, operations, limit), {
+    Result.match(MemoryStore.applyOperations(entries, operations, limit), {
       onSuccess: (next): unknown => next,
       onFailure: ({ entries, message }): unknown => ({ message, entries })
     })

@@ -19,7 +19,7 @@ import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 const parts = (given: Partial<SystemPrompt.Parts> = {}): SystemPrompt.Parts => ({
   cwd: "/w", isChild: false, tools: new Set(), platform: "library", provider: "openai", model: "some-model", sources: {}, ...given
 })
-const names = (given: Partial<SystemPrompt.Parts>) => Effect.map(SystemPrompt.layers(parts(given)), (layers) => layers.map(({ name }) => name))
+const names = (given: Partial<SystemPrompt.Parts>) => Effect.map(SystemPrompt.buildLayers(parts(given)), (layers) => layers.map(({ name }) => name))
 const advice = (enforcement: SystemPrompt.Enforcement, model: string, tools: ReadonlyArray<string> = ["terminal"]) =>
   Effect.map(names({ enforcement, model, tools: new Set(tools) }), (found) => found.includes("model"))
 
@@ -27,7 +27,7 @@ describe("layers of a system prompt", () => {
   it.effect("stand in the order of the contract, the most stable first; empty ones are left out", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(Date.UTC(2026, 1, 3))
-      const layers = yield* SystemPrompt.layers(parts({
+      const layers = yield* SystemPrompt.buildLayers(parts({
         tools: new Set(["memory", "terminal"]),
         model: "gpt-9",
         platform: "cli",

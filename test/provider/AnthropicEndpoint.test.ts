@@ -14,7 +14,7 @@ describe("endpoints", () => {
     ...more
   })
   const headers = (route: Route) => {
-    const all = Endpoint.headers(route, Endpoint.of(route))
+    const all = Endpoint.makeHeaders(route, Endpoint.fromRoute(route))
     return { key: all["x-api-key"], authorization: all["authorization"], betas: all["anthropic-beta"], app: all["x-app"] }
   }
   const both = "interleaved-thinking-2025-05-14,fine-grained-tool-streaming-2025-05-14"
@@ -61,7 +61,7 @@ describe("endpoints", () => {
   })
 
   it("lets a route's headers win and adds its betas", () => {
-    const all = (route: Route) => Endpoint.headers(route, Endpoint.of(route))
+    const all = (route: Route) => Endpoint.makeHeaders(route, Endpoint.fromRoute(route))
     const own = all(key("k", { headers: { "X-Api-Key": "other", "Anthropic-Beta": "context-1m-2025-08-07" } }))
     assert.strictEqual(own["x-api-key"], "other")
     assert.strictEqual(own["anthropic-beta"], `${both},context-1m-2025-08-07`)
@@ -69,7 +69,7 @@ describe("endpoints", () => {
   })
 
   it("writes model ids as the endpoint does", () => {
-    const id = (model: string, more: Partial<Route> = {}) => Endpoint.of({ ...native, model, ...more }).model
+    const id = (model: string, more: Partial<Route> = {}) => Endpoint.fromRoute({ ...native, model, ...more }).model
     assert.strictEqual(id("anthropic/claude-opus-4.6"), "claude-opus-4-6")
     assert.strictEqual(id("MiniMax-M2.1", { provider: "minimax", baseUrl: "https://api.minimax.io/anthropic" }), "MiniMax-M2.1")
     assert.strictEqual(id("glm-4.7", { provider: "custom", baseUrl: "https://api.z.ai/api/anthropic" }), "glm-4.7")
@@ -79,7 +79,7 @@ describe("endpoints", () => {
   })
 
   it("takes a base URL with or without /v1", () => {
-    const url = (baseUrl: string) => Endpoint.of({ ...native, baseUrl }).baseUrl
+    const url = (baseUrl: string) => Endpoint.fromRoute({ ...native, baseUrl }).baseUrl
     assert.strictEqual(url("https://api.anthropic.com/v1/"), "https://api.anthropic.com")
     assert.strictEqual(url("https://proxy.example/anthropic/"), "https://proxy.example/anthropic")
   })
@@ -96,5 +96,5 @@ it("output limits take the longest name that fits (Sonnet 4.6 by ARCHITECTURE §
       ["MiniMax-M2", 131_072],
       ["nobody-knows", 128_000]
     ] as const
-  ) assert.strictEqual(ModelAbilities.outputLimit(model), limit, model)
+  ) assert.strictEqual(ModelAbilities.findOutputLimit(model), limit, model)
 })

@@ -268,9 +268,9 @@ describe("a streamed answer", () => {
 
   it.effect("is made of what onPart gives on, from the part on where it begins to change something", () =>
     Effect.gen(function*() {
-      const heard = Exchange.hear((parts) =>
+      const heard = Exchange.collectParts((parts) =>
         Effect.succeed(parts.some((part) => part.type === "text-end") ? parts.filter(({ type }) => type !== "text-delta") : parts))
-      const delta = (text: string) => Model.textDelta("t", text)
+      const delta = (text: string) => Model.makeTextDelta("t", text)
       yield* heard.add([Response.makePart("text-start", { id: "t" }), delta("a")])
       yield* heard.add([delta("b")])
       assert.strictEqual(heard.seen(), heard.sent)

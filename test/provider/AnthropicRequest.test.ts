@@ -99,7 +99,7 @@ describe("the whole request", () => {
 
 describe("messages", () => {
   const messages = (prompt: ReadonlyArray<Prompt.Message>, route: Route = native) =>
-    Request.prepare(call(History.sendable(prompt, abilities(route))), route)["messages"]
+    Request.prepare(call(History.toSendableMessages(prompt, abilities(route))), route)["messages"]
   const opening = { role: "user", content: [{ type: "text", text: "(the beginning of the conversation is left out)" }] }
   const cancelled = (tool_use_id: string) => ({
     type: "tool_result",
@@ -248,7 +248,7 @@ describe("messages", () => {
       result("a", "ok", false, marker),
       user("then")
     ]
-    assert.deepStrictEqual(messages(History.sendable(prompt, abilities(native))), [
+    assert.deepStrictEqual(messages(History.toSendableMessages(prompt, abilities(native))), [
       { role: "user", content: [{ type: "text", text: "go", ...cached }] },
       { role: "assistant", content: [{ type: "text", text: "so", ...cached }] },
       { role: "user", content: [{ type: "text", text: "more" }] },
@@ -297,7 +297,7 @@ describe("thinking in the history", () => {
   ]
 
   const sentTo = (route: Route) =>
-    (Request.prepare(call(History.sendable(turns, abilities(route))), route)["messages"] as Array<{ role: string; content: unknown }>)
+    (Request.prepare(call(History.toSendableMessages(turns, abilities(route))), route)["messages"] as Array<{ role: string; content: unknown }>)
       .filter((message) => message.role === "assistant").map((message) => message.content)
 
   it("stays in the newest assistant message of Claude, whoever serves it; reasoning alone is no message", () => {

@@ -68,7 +68,7 @@ it("a whole request is the input of the SDK's command, and whether to stream", (
 
 describe("messages", () => {
   const messages = (prompt: ReadonlyArray<Prompt.Message>, more: Partial<ModelCall> = {}) =>
-    Request.prepare(call(History.sendable(prompt, abilities(route)), more), route)["messages"]
+    Request.prepare(call(History.toSendableMessages(prompt, abilities(route)), more), route)["messages"]
 
   it("answers calls in one user message, results first", () => {
     assert.deepStrictEqual(
@@ -155,7 +155,7 @@ describe("messages", () => {
       assistant(thought("t2", { signature: "s2" }), thought("", { redacted: "QUJD" }), thought("loose"), toolCall("a")),
       result("a", "ok")
     ]
-    assert.deepStrictEqual(messages(History.sendable(prompt, abilities(route))), [
+    assert.deepStrictEqual(messages(History.toSendableMessages(prompt, abilities(route))), [
       { role: "user", content: [{ text: "1" }] },
       { role: "assistant", content: [{ text: "a1" }] },
       { role: "user", content: [{ text: "2" }] },
@@ -253,7 +253,7 @@ describe("tools, thinking and the form of the answer", () => {
 
 it("fields that Converse does not know are the model's, where they win; stream is nobody's", () => {
   assert.deepStrictEqual(
-    Request.input({
+    Request.toCommandInput({
       modelId: "m",
       stream: true,
       top_k: 5,
@@ -262,11 +262,11 @@ it("fields that Converse does not know are the model's, where they win; stream i
     }),
     { modelId: "m", additionalModelRequestFields: { top_k: 5, thinking: { type: "disabled" }, beta: 1 } }
   )
-  assert.deepStrictEqual(Request.input({ modelId: "m", stream: false }), { modelId: "m" })
+  assert.deepStrictEqual(Request.toCommandInput({ modelId: "m", stream: false }), { modelId: "m" })
 })
 
 describe("endpoints", () => {
-  const at = (more: Partial<Route>) => Endpoint.of({ ...route, ...more })
+  const at = (more: Partial<Route>) => Endpoint.fromRoute({ ...route, ...more })
 
   it("take the region from the route, the address or us-east-1", () => {
     assert.strictEqual(at({}).region, "us-east-1")
@@ -287,19 +287,19 @@ describe("endpoints", () => {
 
   it("send a bearer token of the environment to AWS, and to nobody else", () => {
     const variables = { AWS_BEARER_TOKEN_BEDROCK: "bearer" }
-    assert.deepInclude(Endpoint.of(route, variables), { token: "bearer", scheme: "httpBearerAuth" })
-    assert.deepInclude(Endpoint.of({ ...route, apiKey: Redacted.make("abc") }, variables), { token: "abc" })
-    assert.deepInclude(Endpoint.of({ ...route, baseUrl: "http://127.0.0.1:1" }, variables), { token: undefined, scheme: "sigv4" })
+    assert.deepInclude(Endpoint.fromRoute(route, variables), { token: "bearer", scheme: "httpBearerAuth" })
+    assert.deepInclude(Endpoint.fromRoute({ ...route, apiKey: Redacted.make("abc") }, variables), { token: "abc" })
+    assert.deepInclude(Endpoint.fromRoute({ ...route, baseUrl: "http://127.0.0.1:1" }, variables), { token: undefined, scheme: "sigv4" })
   })
 
   it("sign with the credentials of the environment, unless it names a profile", () => {
     const variables = { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "key" }
-    assert.deepStrictEqual(Endpoint.credentials(variables), { accessKeyId: "id", secretAccessKey: "key" })
+    assert.deepStrictEqual(Endpoint.readCredentials(variables), { accessKeyId: "id", secretAccessKey: "key" })
     assert.deepStrictEqual(
-      Endpoint.credentials({ ...variables, AWS_SESSION_TOKEN: "token", AWS_CREDENTIAL_EXPIRATION: "2030-01-01T00:00:00Z", AWS_ACCOUNT_ID: "1" }),
+      Endpoint.readCredentials({ ...variables, AWS_SESSION_TOKEN: "token", AWS_CREDENTIAL_EXPIRATION: "2030-01-01T00:00:00Z", AWS_ACCOUNT_ID: "1" }),
       { accessKeyId: "id", secretAccessKey: "key", sessionToken: "token", expiration: new Date("2030-01-01T00:00:00Z"), accountId: "1" }
     )
-    assert.isUndefined(Endpoint.credentials({ ...variables, AWS_PROFILE: "work" }))
-    assert.isUndefined(Endpoint.credentials({ AWS_ACCESS_KEY_ID: "id" }))
+    assert.isUndefined(Endpoint.readCredentials({ ...variables, AWS_PROFILE: "work" }))
+    assert.isUndefined(Endpoint.readCredentials({ AWS_ACCESS_KEY_ID: "id" }))
   })
 })

@@ -100,7 +100,7 @@ describe("FromAiSdk with older specifications", () => {
       Effect.gen(function*() {
         const provider = (kind: Kind) => FromAiSdk.make(make(kind))
         const tested = { answering: provider(kinds.answering), calling: provider(kinds.calling), failing: provider(kinds.failing), silent: provider(kinds.silent) }
-        const results = yield* Conformance.report(ProviderRules.rules, Layer.succeed(ProviderRules.Subject, tested)).pipe(Effect.provide(Logger.layer([])))
+        const results = yield* Conformance.runRules(ProviderRules.rules, Layer.succeed(ProviderRules.Subject, tested)).pipe(Effect.provide(Logger.layer([])))
         assert.deepStrictEqual(results.flatMap(({ broken, name }) => broken === undefined ? [] : [[name, broken.message]]), [])
       }))
 

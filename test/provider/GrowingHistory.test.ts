@@ -70,7 +70,7 @@ const counted = () => {
           Prompt.toolCallPart({ id, name: "terminal", params: { command: `echo ${number}` }, providerExecuted: false })
         ]
       }))
-      add(Conversation.toolResult({ id, name: "terminal" }, { output: `${number}`, isFailure: false }))
+      add(Conversation.makeToolResult({ id, name: "terminal" }, { output: `${number}`, isFailure: false }))
     }
   }
 }
@@ -90,7 +90,7 @@ describe("the cost of a request in a long session", () => {
   for (const [route, prepare] of protocols) {
     it(`${route.apiMode}: step 2,000 reads as many messages as step 20`, () => {
       const counts = readsOfSteps(2_000, (messages) =>
-        prepare(call("", { messages: History.sendable(messages, Route.abilities(route)), tools: [terminal] })))
+        prepare(call("", { messages: History.toSendableMessages(messages, Route.abilities(route)), tools: [terminal] })))
       assert.strictEqual(counts[1_999], counts[19])
     })
   }
@@ -99,7 +99,7 @@ describe("the cost of a request in a long session", () => {
     it(`${route.apiMode}: run 500 of a session reads as many messages as run 20, and sends what is made of them at once`, () => {
       const { add, decode, messages, reads, step } = counted()
       const request = (messages: ReadonlyArray<Prompt.Message>): ModelRequest =>
-        prepare(call("", { messages: History.sendable(messages, Route.abilities(route)), tools: [terminal] }))
+        prepare(call("", { messages: History.toSendableMessages(messages, Route.abilities(route)), tools: [terminal] }))
       const counts = Array.from({ length: 500 }, (_, run) => {
         const before = messages.length
         const start = reads()
@@ -119,14 +119,14 @@ describe("the cost of a request in a long session", () => {
   }
 
   it("the estimated tokens: step 2,000 reads as many messages as step 20", () => {
-    const counts = readsOfSteps(2_000, (messages) => CallTokens.tokensOf({ messages }))
+    const counts = readsOfSteps(2_000, (messages) => CallTokens.estimateTokens({ messages }))
     assert.strictEqual(counts[1_999], counts[19])
   })
 
   for (const [route, prepare] of protocols) {
     it(`${route.apiMode}: requests of a session that grew are those of one that is read at once`, () => {
       const request = (messages: ReadonlyArray<Prompt.Message>): ModelRequest =>
-        prepare(call("", { messages: History.sendable(messages, Route.abilities(route)), tools: [terminal] }))
+        prepare(call("", { messages: History.toSendableMessages(messages, Route.abilities(route)), tools: [terminal] }))
       const { messages, step } = counted()
       for (let number = 0; number < 30; number++) {
         step(number)
@@ -148,7 +148,7 @@ describe("the JSON of a request of chat completions", () => {
   it("is what JSON.stringify makes of it, also when it is sent again, and of members that are no JSON", () => {
     for (const messages of [first, first, [...first, said("three")], first.slice(1)]) {
       const request = { ...Chat.prepare({ ...call("x"), messages }, chat), left_out: undefined, nothing: null, "a \"name\"": [undefined] }
-      assert.strictEqual(Messages.bodyText(request), JSON.stringify(request))
+      assert.strictEqual(Messages.stringifyBody(request), JSON.stringify(request))
     }
   })
 
@@ -158,7 +158,7 @@ describe("the JSON of a request of chat completions", () => {
     const [message] = messages
     for (const other of ["text", 1, null, undefined, [message]]) {
       for (const list of [[other], [other, message], [message, other], [message, other, message], [message], []]) {
-        assert.strictEqual(Messages.bodyText({ messages: list }), JSON.stringify({ messages: list }))
+        assert.strictEqual(Messages.stringifyBody({ messages: list }), JSON.stringify({ messages: list }))
       }
     }
   })
@@ -169,11 +169,11 @@ describe("the JSON of a request of chat completions", () => {
     const [message] = messages
     let written = 0
     const counting = { ...message, toJSON: () => `written ${++written}` }
-    assert.strictEqual(Messages.bodyText({ messages: [counting, message] }), `{"messages":["written 1",${JSON.stringify(message)}]}`)
-    assert.strictEqual(Messages.bodyText({ messages: [counting, message] }), `{"messages":["written 2",${JSON.stringify(message)}]}`)
+    assert.strictEqual(Messages.stringifyBody({ messages: [counting, message] }), `{"messages":["written 1",${JSON.stringify(message)}]}`)
+    assert.strictEqual(Messages.stringifyBody({ messages: [counting, message] }), `{"messages":["written 2",${JSON.stringify(message)}]}`)
     const kept = `{"messages":[{"role":"user","content":"kept"}]}`
-    for (let sent = 0; sent < 2; sent++) assert.strictEqual(Messages.bodyText({ messages: [message] }), kept)
+    for (let sent = 0; sent < 2; sent++) assert.strictEqual(Messages.stringifyBody({ messages: [message] }), kept)
     message.content = "a message that was converted never changes"
-    assert.strictEqual(Messages.bodyText({ messages: [message] }), kept)
+    assert.strictEqual(Messages.stringifyBody({ messages: [message] }), kept)
   })
 })

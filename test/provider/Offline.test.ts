@@ -231,7 +231,7 @@ describe("Offline", () => {
       const messages = [
         said,
         ...Prompt.fromResponseParts(first.parts).content,
-        Conversation.toolResult(made, { output: { output: "today\n", exit_code: 0 }, isFailure: false }),
+        Conversation.makeToolResult(made, { output: { output: "today\n", exit_code: 0 }, isFailure: false }),
         user("The number of model calls is used up. Say what was done, what was found, and what is left to do.")
       ]
       assert.strictEqual(
@@ -288,7 +288,7 @@ describe("Offline", () => {
     }).pipe(Effect.provide(Offline.layer())))
 })
 
-const play = (yaml: string) => Effect.flatMap(Scenario.parse(yaml), (scenario) => Offline.make({ scenario }))
+const play = (yaml: string) => Effect.flatMap(Scenario.parseScenario(yaml), (scenario) => Offline.make({ scenario }))
 
 describe("Offline scenarios", () => {
   it.effect("plays turns in order, calls with their results between", () =>
@@ -400,11 +400,11 @@ turns:
         ["turns:\n - tool_calls: [{ arguments: {} }]", "turns[0].tool_calls[0].name"]
       ] as const
       for (const [yaml, path] of cases) {
-        const error = yield* Effect.flip(Scenario.parse(yaml))
+        const error = yield* Effect.flip(Scenario.parseScenario(yaml))
         assert.strictEqual(error.path, path)
         assert.include(error.message, path)
       }
-      assert.include((yield* Effect.flip(Scenario.parse("a: ["))).message, "neither YAML nor JSON")
+      assert.include((yield* Effect.flip(Scenario.parseScenario("a: ["))).message, "neither YAML nor JSON")
     }))
 })
 

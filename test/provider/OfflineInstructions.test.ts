@@ -3,9 +3,9 @@ import * as Schema from "effect/Schema"
 import * as Instructions from "../../src/provider/offline/Instructions.ts"
 import { prop } from "../support/property.ts"
 
-const steps = (text: string) => Instructions.parse(text).steps
+const steps = (text: string) => Instructions.parseInstructions(text).steps
 
-const answer = (text: string) => Instructions.parse(text).answer
+const answer = (text: string) => Instructions.parseInstructions(text).answer
 
 describe("Offline instructions", () => {
   it("find the text of a reply", () => {
@@ -26,14 +26,14 @@ describe("Offline instructions", () => {
     ]
     for (const [said, text] of cases) {
       assert.deepStrictEqual(answer(said), { type: "text", text }, said)
-      assert.deepStrictEqual(Instructions.parse(said).unclear, [], said)
+      assert.deepStrictEqual(Instructions.parseInstructions(said).unclear, [], said)
     }
   })
 
   it("leave alone what only looks like a reply", () => {
     for (const said of ["Reply to this e-mail", "Respond in French", "Answer the question: what is 2 + 2?"]) {
       assert.strictEqual(answer(said).type, "show", said)
-      assert.strictEqual(Instructions.parse(said).unclear.length, 1, said)
+      assert.strictEqual(Instructions.parseInstructions(said).unclear.length, 1, said)
     }
   })
 
@@ -105,9 +105,9 @@ describe("Offline instructions", () => {
   })
 
   it("read which tools are forbidden", () => {
-    assert.deepStrictEqual(Instructions.parse("Do not call terminal or read_file.").forbidden, new Set(["terminal", "read_file"]))
-    assert.strictEqual(Instructions.parse("List the files. Do not call any tools.").forbidden, "all")
-    assert.deepStrictEqual(Instructions.parse("Don't use any other tools.").forbidden, new Set())
+    assert.deepStrictEqual(Instructions.parseInstructions("Do not call terminal or read_file.").forbidden, new Set(["terminal", "read_file"]))
+    assert.strictEqual(Instructions.parseInstructions("List the files. Do not call any tools.").forbidden, "all")
+    assert.deepStrictEqual(Instructions.parseInstructions("Don't use any other tools.").forbidden, new Set())
   })
 
   it("keep every sentence that they do not understand", () => {
@@ -120,7 +120,7 @@ describe("Offline instructions", () => {
       ["Call the pair tool with something", ["Call the pair tool with something"]],
       ["Use the terminal tool wisely and install whatever is missing", ["Use the terminal tool wisely and install whatever is missing"]]
     ]
-    for (const [said, sentences] of unclear) assert.deepStrictEqual(Instructions.parse(said).unclear, sentences, said)
+    for (const [said, sentences] of unclear) assert.deepStrictEqual(Instructions.parseInstructions(said).unclear, sentences, said)
   })
 })
 
@@ -131,14 +131,14 @@ describe("Offline instructions from anybody", () => {
   ])
 
   prop("are read without an error, and always to the end", [Schema.Array(words), Schema.String], ([said, noise]) => {
-    const { steps, unclear } = Instructions.parse(said.join(" ") + noise)
+    const { steps, unclear } = Instructions.parseInstructions(said.join(" ") + noise)
     assert.isArray(steps)
     assert.isArray(unclear)
   })
 
   it("are read in linear time", () => {
     for (const one of ["read a.txt and ", "\"", "then ", "reply ", "run `a` and ", "a, ", "use the x tool "]) {
-      assert.isArray(Instructions.parse(one.repeat(20_000)).steps, one)
+      assert.isArray(Instructions.parseInstructions(one.repeat(20_000)).steps, one)
     }
   })
 

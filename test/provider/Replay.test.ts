@@ -33,7 +33,7 @@ const json = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 const recorded = Effect.fn(function*(turns: ReadonlyArray<Scripted.Turn>) {
   const { lines, sink } = memory()
   const script = yield* Scripted.make(turns)
-  return { lines, provider: Replay.record(script.provider, sink), inspection: script.inspection }
+  return { lines, provider: Replay.recordProvider(script.provider, sink), inspection: script.inspection }
 })
 
 describe("Replay", () => {
@@ -46,7 +46,7 @@ describe("Replay", () => {
       const first = yield* ask(provider, "one")
       const second = yield* ask(provider, "two", { stream: true })
       assert.strictEqual(lines.length, 2)
-      const replay = yield* Replay.provider(lines)
+      const replay = yield* Replay.makeProvider(lines)
       assert.deepStrictEqual(replay.info, provider.info)
       assert.deepStrictEqual(yield* ask(replay, "one"), first)
       const again = yield* ask(replay, "two", { stream: true })
@@ -61,7 +61,7 @@ describe("Replay", () => {
         Scripted.fail(new AiError.RateLimitError({ retryAfter: Duration.seconds(2) }), { pieces: ["half"] })
       ])
       const before = yield* Effect.flip(ask(provider, "x", { stream: true }))
-      const after = yield* Effect.flip(ask(yield* Replay.provider(lines), "x", { stream: true }))
+      const after = yield* Effect.flip(ask(yield* Replay.makeProvider(lines), "x", { stream: true }))
       assert.deepStrictEqual([after.module, after.reason._tag], [before.module, before.reason._tag])
       assert.strictEqual(String(after.retryAfter), String(before.retryAfter))
     }))
@@ -70,7 +70,7 @@ describe("Replay", () => {
     Effect.gen(function*() {
       const { lines, provider } = yield* recorded([Scripted.complete("a"), Scripted.complete("b")])
       yield* ask(provider, "one")
-      const replay = yield* Replay.provider(lines)
+      const replay = yield* Replay.makeProvider(lines)
       const error = yield* Effect.flip(ask(replay, "two"))
       assert.isFalse(error.isRetryable)
       assert.include(error.message, "request 1 is not the recorded one: messages[0].content is \"two\", recorded was \"one\"")
@@ -94,7 +94,7 @@ describe("Replay", () => {
         text: secrets.join(" "),
         toolCalls: [{ name: "login", params: { password: "hunter2hunter2" } }]
       })])
-      const provider = Replay.record(script.provider, sink)
+      const provider = Replay.recordProvider(script.provider, sink)
       const prepared = yield* provider.prepare(call([user(`my key is ${secrets.join(", ")}`)]))
       const request = (last: string) => ({
         ...prepared,
@@ -104,7 +104,7 @@ describe("Replay", () => {
       yield* provider.execute(request("abcdefgh12345678"))
       const written = lines.join("")
       for (const secret of [...secrets, "hunter2hunter2", "abcdefgh12345678"]) assert.notInclude(written, secret)
-      const replay = yield* Replay.provider(lines)
+      const replay = yield* Replay.makeProvider(lines)
       yield* replay.execute(request("zyxwvuts87654321"))
     }))
 
@@ -118,8 +118,8 @@ describe("Replay", () => {
         execute: (request) => Effect.map(script.provider.execute(request), (response) => ({ ...response, raw }))
       }
       const request = (bytes: ReadonlyArray<number>) => ({ messages: [{ image: new Uint8Array(bytes) }] })
-      yield* Replay.record(inner, sink).execute(request([7, 8]))
-      const replay = yield* Replay.provider(lines)
+      yield* Replay.recordProvider(inner, sink).execute(request([7, 8]))
+      const replay = yield* Replay.makeProvider(lines)
       assert.include((yield* Effect.flip(replay.execute(request([7, 9])))).message, "messages[0].image.~bytes")
       const response = yield* replay.execute(request([7, 8]))
       assert.deepStrictEqual(response.raw, { picture: new Uint8Array([1, 2, 3]) })
@@ -131,7 +131,7 @@ describe("Replay", () => {
       const request = yield* provider.prepare(call([user("x")]))
       yield* provider.execute({ ...request, prompt_cache_key: "session-1" })
       assert.notInclude(lines.join(""), "session-1")
-      const replay = yield* Replay.provider(lines)
+      const replay = yield* Replay.makeProvider(lines)
       yield* replay.execute({ ...request, prompt_cache_key: "session-2" })
     }))
 
@@ -151,7 +151,7 @@ describe("Replay", () => {
       yield* Effect.yieldNow
       yield* Fiber.interrupt(hanging)
       assert.strictEqual(lines.length, 2)
-      const replay = yield* Replay.provider(lines)
+      const replay = yield* Replay.makeProvider(lines)
       assert.strictEqual(textOf((yield* ask(replay, "slow")).response), "slow")
       assert.strictEqual(textOf((yield* ask(replay, "fast")).response), "fast")
     }))
@@ -161,10 +161,10 @@ describe("Replay", () => {
       const files = yield* FileSystem.FileSystem
       const path = `${yield* files.makeTempDirectoryScoped()}/recording.jsonl`
       const script = yield* Scripted.make([Scripted.complete("a"), Scripted.complete("b")])
-      const provider = Replay.record(script.provider, yield* Replay.toFile(path))
+      const provider = Replay.recordProvider(script.provider, yield* Replay.toFile(path))
       yield* ask(provider, "one")
       yield* ask(provider, "two")
-      const replay = yield* Replay.provider(yield* Replay.fromFile(path))
+      const replay = yield* Replay.makeProvider(yield* Replay.fromFile(path))
       assert.strictEqual(textOf((yield* ask(replay, "one")).response), "a")
       assert.strictEqual(textOf((yield* ask(replay, "two")).response), "b")
       const missing = yield* Effect.flip(Replay.fromFile(`${path}.gone`))
@@ -174,7 +174,7 @@ describe("Replay", () => {
   it.effect("fails a request that cannot be recorded", () =>
     Effect.gen(function*() {
       const script = yield* Scripted.make([Scripted.complete("a")])
-      const provider = Replay.record(script.provider, () =>
+      const provider = Replay.recordProvider(script.provider, () =>
         Effect.fail(PlatformError.systemError({ _tag: "PermissionDenied", module: "FileSystem", method: "writeFile" })))
       const error = yield* Effect.flip(ask(provider, "x"))
       assert.include(error.message, "cannot be recorded")
@@ -182,9 +182,9 @@ describe("Replay", () => {
 
   it.effect("says what is wrong with a recording", () =>
     Effect.gen(function*() {
-      assert.include((yield* Effect.flip(Replay.provider([]))).message, "empty")
-      assert.include((yield* Effect.flip(Replay.provider(["", "{"]))).message, "line 2 of the recording is no JSON")
-      assert.include((yield* Effect.flip(Replay.provider(["{\"version\":2}"]))).message, "line 1 of the recording is not a recorded exchange")
+      assert.include((yield* Effect.flip(Replay.makeProvider([]))).message, "empty")
+      assert.include((yield* Effect.flip(Replay.makeProvider(["", "{"]))).message, "line 2 of the recording is no JSON")
+      assert.include((yield* Effect.flip(Replay.makeProvider(["{\"version\":2}"]))).message, "line 1 of the recording is not a recorded exchange")
     }))
 
   it.effect("prepares and reads all protocols without an SDK", () =>
@@ -201,7 +201,7 @@ describe("Replay", () => {
       } as const
       for (const [apiMode, body] of Object.entries(bodies)) {
         const route = { provider: "p", model: "m", apiMode: apiMode as keyof typeof bodies }
-        const protocol = yield* Replay.protocol(route)
+        const protocol = yield* Replay.openProtocol(route)
         assert.include(JSON.stringify(protocol.prepare(call([user("question")]))), "question", apiMode)
         assert.strictEqual(textOf(yield* protocol.decode(body)), "hi", apiMode)
       }
@@ -209,9 +209,9 @@ describe("Replay", () => {
 
   it("keeps bytes and sorts keys", () => {
     const value = { b: new Uint8Array([1, 2, 3]), a: [undefined, { d: 1, c: undefined }] }
-    const canonical = Recording.canonical(value)
+    const canonical = Recording.toCanonical(value)
     assert.strictEqual(JSON.stringify(canonical), "{\"a\":[null,{\"d\":1}],\"b\":{\"~bytes\":\"AQID\"}}")
-    assert.deepStrictEqual(Recording.revive(canonical), { a: [null, { d: 1 }], b: new Uint8Array([1, 2, 3]) })
-    assert.isUndefined(Recording.difference(canonical, Recording.canonical({ a: [null, { d: 1 }], b: value.b })))
+    assert.deepStrictEqual(Recording.reviveBytes(canonical), { a: [null, { d: 1 }], b: new Uint8Array([1, 2, 3]) })
+    assert.isUndefined(Recording.findDifference(canonical, Recording.toCanonical({ a: [null, { d: 1 }], b: value.b })))
   })
 })

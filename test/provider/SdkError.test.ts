@@ -207,7 +207,7 @@ describe("connections", () => {
   })
 
   it("an AiError passes as it is", () => {
-    const known = SdkError.cut(context)
+    const known = SdkError.makeCutStreamError(context)
     assert.strictEqual(SdkError.fromSdk({ ...context, error: known }), known)
   })
 })

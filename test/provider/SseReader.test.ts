@@ -18,7 +18,7 @@ const body = (chunks: ReadonlyArray<string | Uint8Array>) => {
 const readAll = (chunks: ReadonlyArray<string | Uint8Array>) =>
   Effect.promise(async () => {
     const out: Array<ReadonlyArray<SseReader.SseEvent>> = []
-    for await (const events of SseReader.read(body(chunks).stream)) out.push(events)
+    for await (const events of SseReader.readEvents(body(chunks).stream)) out.push(events)
     return out
   })
 
@@ -63,8 +63,8 @@ describe("SseReader", () => {
       const finished = body(["data: 1\n\ndata: [DONE]\n\n", "data: 2\n\n"])
       const left = body(["data: 1\n\n", "data: 2\n\n"])
       yield* Effect.promise(async () => {
-        for await (const _ of SseReader.read(finished.stream));
-        for await (const _ of SseReader.read(left.stream)) break
+        for await (const _ of SseReader.readEvents(finished.stream));
+        for await (const _ of SseReader.readEvents(left.stream)) break
       })
       assert.isTrue(finished.state.left)
       assert.isTrue(left.state.left)
@@ -76,7 +76,7 @@ describe("SseReader", () => {
         yield Buffer.from("data: 1\n\n")
         throw new Error("cut")
       }
-      const reader = SseReader.read(broken())
+      const reader = SseReader.readEvents(broken())
       yield* Effect.promise(() => reader.next())
       const error = yield* Effect.promise(() => reader.next().then(() => undefined, (cause: Error) => cause))
       assert.strictEqual(error?.message, "cut")
@@ -92,7 +92,7 @@ describe("SseReader", () => {
             yield Buffer.from(chunk)
           }
         }
-        const reader = SseReader.read(endless())
+        const reader = SseReader.readEvents(endless())
         const error = yield* Effect.promise(() => reader.next().then(() => undefined, (cause: unknown) => cause))
         assert(AiError.isAiError(error) && error.reason._tag === "InvalidResponseError")
         assert.include(error.reason.message, "larger than 32 MiB")

@@ -432,7 +432,7 @@ describe("what others have registered with the library", () => {
 
 /** Middleware that gives every request something more. */
 const rewriting = (change: (request: object) => Record<string, unknown>): Middleware.LlmRequest =>
-  Middleware.llmRequest({ name: "more", rewrite: (request) => Effect.succeed(Middleware.rewritten(change(request))) })
+  Middleware.llmRequest({ name: "more", rewrite: (request) => Effect.succeed(Middleware.replacePayload(change(request))) })
 
 const Delegate = Tool.make("delegate", {
   description: "Has somebody else do it",

@@ -8,7 +8,7 @@ import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
-import { callModel, newLog } from "../../src/routing/ModelRouter.ts"
+import { callModel, makeLog } from "../../src/routing/ModelRouter.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
@@ -62,7 +62,7 @@ describe("the decision on a failure", () => {
     Effect.gen(function*() {
       const { open } = S.world({ a: [S.fails(S.http(503, "down")), S.fails(S.http(413, "too large"))] })
       const router = yield* S.router({ chain: [{ route: S.route("a") }], open, backoff: { base: 0, cap: 0 } })
-      const log = newLog()
+      const log = makeLog()
       const error = yield* Effect.flip(callModel(router, S.bare, {
         call: S.question,
         context: S.context,

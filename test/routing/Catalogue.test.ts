@@ -47,7 +47,7 @@ const settings = (model: Partial<Settings["model"]> = {}, customProviders: Setti
 const make = (options: Partial<Catalogue.Options> = {}) =>
   Catalogue.make({
     settings: settings(),
-    windows: ContextWindow.memory(),
+    windows: ContextWindow.makeInMemory(),
     lists: ModelLists.none,
     get: () => Effect.succeed(undefined),
     post: () => Effect.succeed(undefined),
@@ -89,7 +89,7 @@ describe("Catalogue", () => {
       assert.deepStrictEqual(yield* own.window(route("anthropic", "claude-opus-4.6")), { tokens: 90_000, source: "config" })
       assert.deepStrictEqual(yield* own.window(route("anthropic", "claude-haiku-4-5")), { tokens: 200_000, source: "table" })
 
-      const windows = ContextWindow.memory()
+      const windows = ContextWindow.makeInMemory()
       const learnt = make({ windows, lists: { at: () => Effect.succeed(ModelLists.readList(openRouterBody)) } })
       const opus = route("openrouter", "anthropic/claude-opus-4.6", "https://openrouter.ai/api/v1")
       assert.deepStrictEqual(yield* learnt.window(opus), { tokens: 1_000_000, source: "openrouter" })
@@ -191,19 +191,19 @@ describe("Catalogue", () => {
     }))
 
   it("the longest part of the id counts, and never the reverse", () => {
-    assert.strictEqual(ModelTables.familyOf("gpt-4o-2024-11-20")?.window, 128_000)
-    assert.strictEqual(ModelTables.familyOf("gpt-4-0613")?.window, 8_192)
-    assert.strictEqual(ModelTables.familyOf("openai/gpt-4.1-mini")?.window, 1_047_576)
-    assert.strictEqual(ModelTables.familyOf("us.anthropic.claude-sonnet-4-5-20250929-v1:0")?.window, 200_000)
-    assert.isUndefined(ModelTables.familyOf("gpt"))
+    assert.strictEqual(ModelTables.findFamily("gpt-4o-2024-11-20")?.window, 128_000)
+    assert.strictEqual(ModelTables.findFamily("gpt-4-0613")?.window, 8_192)
+    assert.strictEqual(ModelTables.findFamily("openai/gpt-4.1-mini")?.window, 1_047_576)
+    assert.strictEqual(ModelTables.findFamily("us.anthropic.claude-sonnet-4-5-20250929-v1:0")?.window, 200_000)
+    assert.isUndefined(ModelTables.findFamily("gpt"))
   })
 
   it("the name of a provider before the id is taken off, the tag of a local model is not", () => {
-    assert.strictEqual(ModelTables.withoutProvider("anthropic:claude-opus-4.6"), "claude-opus-4.6")
-    assert.strictEqual(ModelTables.withoutProvider("qwen:7b"), "qwen:7b")
-    assert.strictEqual(ModelTables.withoutProvider("deepseek:latest"), "deepseek:latest")
-    assert.strictEqual(ModelTables.withoutProvider("qwen:q4_K_M"), "qwen:q4_K_M")
-    assert.strictEqual(ModelTables.withoutProvider("llama3:custom"), "llama3:custom")
+    assert.strictEqual(ModelTables.stripProvider("anthropic:claude-opus-4.6"), "claude-opus-4.6")
+    assert.strictEqual(ModelTables.stripProvider("qwen:7b"), "qwen:7b")
+    assert.strictEqual(ModelTables.stripProvider("deepseek:latest"), "deepseek:latest")
+    assert.strictEqual(ModelTables.stripProvider("qwen:q4_K_M"), "qwen:q4_K_M")
+    assert.strictEqual(ModelTables.stripProvider("llama3:custom"), "llama3:custom")
   })
 
   it("a window is found under every name that servers have for it, when it is plausible", () => {
@@ -216,14 +216,14 @@ describe("Catalogue", () => {
   })
 
   it("local servers say what they were started with before what the model could hold", () => {
-    assert.strictEqual(ModelLists.ofProps({ default_generation_settings: { n_ctx: 16_384 } }), 16_384)
+    assert.strictEqual(ModelLists.readLlamaCppWindow({ default_generation_settings: { n_ctx: 16_384 } }), 16_384)
     assert.strictEqual(
-      ModelLists.ofShow({ parameters: "stop x\nnum_ctx 8192", model_info: { "llama.context_length": 131_072 } }),
+      ModelLists.readOllamaWindow({ parameters: "stop x\nnum_ctx 8192", model_info: { "llama.context_length": 131_072 } }),
       8_192
     )
-    assert.strictEqual(ModelLists.ofShow({ model_info: { "llama.context_length": 131_072 } }), 131_072)
+    assert.strictEqual(ModelLists.readOllamaWindow({ model_info: { "llama.context_length": 131_072 } }), 131_072)
     const data = [{ id: "m", loaded_context_length: 4_096, max_context_length: 32_768 }]
-    assert.strictEqual(ModelLists.ofStudio({ data }, "m"), 4_096)
+    assert.strictEqual(ModelLists.readLmStudioWindow({ data }, "m"), 4_096)
   })
 
   it.live("a local server is asked in its own ways, once", () =>
@@ -234,7 +234,7 @@ describe("Catalogue", () => {
           : HttpServer.json(response, 404, {})
       )
       const client = yield* HttpClient.HttpClient
-      const catalogue = make({ get: ModelLists.getJson(client), post: ModelLists.postJson(client) })
+      const catalogue = make({ get: ModelLists.makeGetJson(client), post: ModelLists.makePostJson(client) })
       const local = route("ollama", "qwen2.5:7b", `${server.url}/v1`)
       assert.deepStrictEqual(yield* catalogue.window(local), { tokens: 40_960, source: "local" })
       yield* catalogue.window(local)
@@ -248,10 +248,10 @@ describe("Catalogue", () => {
   })
 
   it("Ollama is told to hold what was found, and never more than the user allows", () => {
-    assert.deepStrictEqual(ContextWindow.ollamaBody({}, 40_960), { options: { num_ctx: 40_960 } })
-    assert.deepStrictEqual(ContextWindow.ollamaBody({ contextLength: 16_000 }, 40_960), { options: { num_ctx: 16_000 } })
-    assert.deepStrictEqual(ContextWindow.ollamaBody({ ollamaNumCtx: 8_000 }, 40_960), { options: { num_ctx: 8_000 } })
-    assert.isUndefined(ContextWindow.ollamaBody({}, undefined))
+    assert.deepStrictEqual(ContextWindow.makeOllamaBody({}, 40_960), { options: { num_ctx: 40_960 } })
+    assert.deepStrictEqual(ContextWindow.makeOllamaBody({ contextLength: 16_000 }, 40_960), { options: { num_ctx: 16_000 } })
+    assert.deepStrictEqual(ContextWindow.makeOllamaBody({ ollamaNumCtx: 8_000 }, 40_960), { options: { num_ctx: 8_000 } })
+    assert.isUndefined(ContextWindow.makeOllamaBody({}, undefined))
   })
 })
 
@@ -320,13 +320,13 @@ describe("ContextWindow", () => {
       const home = yield* scratch
       const path = `${home}/${ContextWindow.fileName}`
       yield* fs.writeFileString(path, "\"a@https://x/v1\": 40000\n\"b@https://x/v1\": many\n")
-      const windows = yield* ContextWindow.file(home)
+      const windows = yield* ContextWindow.openFile(home)
       const a = route("custom", "a", "https://x/v1")
       const c = route("custom", "vendor/c:7b", "https://x/v1")
       assert.strictEqual(yield* windows.get(a), 40_000)
       assert.isUndefined(yield* windows.get(route("custom", "b", "https://x/v1")))
       yield* windows.confirm(c, 32_768)
-      const again = yield* ContextWindow.file(home)
+      const again = yield* ContextWindow.openFile(home)
       assert.strictEqual(yield* again.get(c), 32_768)
       assert.strictEqual(yield* again.get(a), 40_000)
       assert.include(yield* fs.readFileString(path), "vendor/c:7b@https://x/v1: 32768")

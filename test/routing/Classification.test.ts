@@ -202,7 +202,7 @@ describe("real error bodies", () => {
   for (const [what, error, expected] of rows) {
     it(`${what}`, () => {
       const decision = Classification.classify(error)
-      assert.strictEqual(decision.reason, expected, Classification.explain(error))
+      assert.strictEqual(decision.reason, expected, Classification.explainDecision(error))
     })
   }
 })
@@ -213,16 +213,16 @@ describe("without a status", () => {
   const cases: ReadonlyArray<readonly [string, AiError.AiError, Classification.CallSituation, Classification.Reason]> = [
     ["nothing listens", connection("connect ECONNREFUSED", "ECONNREFUSED"), {}, "timeout"],
     ["a name that is unknown", connection("getaddrinfo ENOTFOUND", "ENOTFOUND"), {}, "timeout"],
-    ["a cut stream", SdkError.cut(context), {}, "timeout"],
-    ["a cut stream, and a nearly full window", SdkError.cut(context), { tokens: 130_000, window: 200_000 }, "context_overflow"],
-    ["a cut stream of a very long conversation", SdkError.cut(context), { messages: 201 }, "context_overflow"],
-    ["a cut stream of a long conversation in a larger window", SdkError.cut(context), { tokens: 110_000, window: 1_000_000 }, "timeout"],
+    ["a cut stream", SdkError.makeCutStreamError(context), {}, "timeout"],
+    ["a cut stream, and a nearly full window", SdkError.makeCutStreamError(context), { tokens: 130_000, window: 200_000 }, "context_overflow"],
+    ["a cut stream of a very long conversation", SdkError.makeCutStreamError(context), { messages: 201 }, "context_overflow"],
+    ["a cut stream of a long conversation in a larger window", SdkError.makeCutStreamError(context), { tokens: 110_000, window: 1_000_000 }, "timeout"],
     ["TLS, however long the conversation", connection("ssl alert number 80: connection reset"), { tokens: 190_000, window: 200_000 }, "timeout"],
     ["no JSON", SdkError.fromSdk({ ...context, error: new SyntaxError("Unexpected token <") }), {}, "invalid_response"],
-    ["no answer", SdkError.invalidResponse({ ...context, description: "no choices" }), {}, "invalid_response"]
+    ["no answer", SdkError.makeInvalidResponse({ ...context, description: "no choices" }), {}, "invalid_response"]
   ]
   for (const [what, error, facts, expected] of cases) {
-    it(`${what}`, () => assert.strictEqual(Classification.classify(error, facts).reason, expected, Classification.explain(error, facts)))
+    it(`${what}`, () => assert.strictEqual(Classification.classify(error, facts).reason, expected, Classification.explainDecision(error, facts)))
   }
 
   it("what nobody knows is tried again, then left to the next route", () => {
@@ -268,11 +268,11 @@ describe("decisions", () => {
   it("a message is short, and an explanation is one line that says why and what then", () => {
     assert.strictEqual(Classification.classify(S.http(500, "x".repeat(2_000))).message.length, 500)
     assert.strictEqual(
-      Routing.explain(S.http(429, "slow down")),
+      Routing.explainDecision(S.http(429, "slow down")),
       "rate_limit: HTTP 429, \"slow down\". Rule: 429. Then: take the next key, else go to the next route, "
         + "else try again after a while, else give up."
     )
-    assert.match(Routing.explain(S.http(413, "too large")), /compact the conversation, else give up\.$/)
+    assert.match(Routing.explainDecision(S.http(413, "too large")), /compact the conversation, else give up\.$/)
   })
 
   it("rules have names of their own", () => {

@@ -41,7 +41,7 @@ const service = (patience = 2) => {
 
 const signedIn = Effect.fnUntraced(function*(home: string, patience?: number) {
   const remote = service(patience)
-  const store = yield* TokenStore.file(home)
+  const store = yield* TokenStore.openFile(home)
   const login = CodexLogin.make(store, remote.http)
   const shown: Array<CodexLogin.Invitation> = []
   const fiber = yield* Effect.forkChild(login.login((invitation) => Effect.sync(() => void shown.push(invitation))))
@@ -80,7 +80,7 @@ describe("CodexLogin", () => {
 
   it.effect("a refresh token goes to the service that issued it, whichever the settings name now", () =>
     Effect.gen(function*() {
-      const store = yield* TokenStore.file(yield* scratch)
+      const store = yield* TokenStore.openFile(yield* scratch)
       const asked: Array<string> = []
       const http: CodexLogin.Http = {
         json: () => Effect.succeed({ status: 500, body: undefined }),
@@ -88,10 +88,10 @@ describe("CodexLogin", () => {
       }
       const tokens = { access: Redacted.make("old"), refresh: Redacted.make("r-0"), expiresAt: 0 }
       yield* store.set(CodexLogin.provider, { ...tokens, issuer: "http://127.0.0.1:7" })
-      yield* CodexLogin.make(store, http, CodexLogin.endpointsAt("http://127.0.0.1:8")).token
+      yield* CodexLogin.make(store, http, CodexLogin.makeEndpoints("http://127.0.0.1:8")).token
       assert.strictEqual((yield* store.get(CodexLogin.provider))?.issuer, "http://127.0.0.1:7")
       yield* store.set(CodexLogin.provider, tokens)
-      yield* CodexLogin.make(store, http, CodexLogin.endpointsAt("http://127.0.0.1:8")).token
+      yield* CodexLogin.make(store, http, CodexLogin.makeEndpoints("http://127.0.0.1:8")).token
       assert.deepStrictEqual(asked, ["http://127.0.0.1:7/oauth/token", "https://auth.openai.com/oauth/token"])
     }).pipe(Effect.provide(NodeServices.layer)))
 
@@ -100,7 +100,7 @@ describe("CodexLogin", () => {
       const home = yield* scratch
       const { login, renewed } = yield* signedIn(home)
       yield* TestClock.setTime(3_600_000)
-      const other = yield* TokenStore.file(home)
+      const other = yield* TokenStore.openFile(home)
       yield* other.set(CodexLogin.provider, {
         access: Redacted.make("theirs"),
         refresh: Redacted.make("r-x"),
@@ -113,8 +113,8 @@ describe("CodexLogin", () => {
   it.effect("a refresh token that another process uses at the same time is no end of the login", () =>
     Effect.gen(function*() {
       const home = yield* scratch
-      const store = yield* TokenStore.file(home)
-      const other = yield* TokenStore.file(home)
+      const store = yield* TokenStore.openFile(home)
+      const other = yield* TokenStore.openFile(home)
       const theirs = { access: Redacted.make("theirs"), refresh: Redacted.make("r-x"), expiresAt: 7_200_000 }
       const refusing: CodexLogin.Http = {
         json: () => Effect.succeed({ status: 500, body: undefined }),
@@ -139,7 +139,7 @@ describe("CodexLogin", () => {
 
   it.effect("a code that nobody types ends the login after a quarter of an hour", () =>
     Effect.gen(function*() {
-      const login = CodexLogin.make(yield* TokenStore.file(yield* scratch), service(1_000_000).http)
+      const login = CodexLogin.make(yield* TokenStore.openFile(yield* scratch), service(1_000_000).http)
       const fiber = yield* Effect.forkChild(Effect.flip(login.login(() => Effect.void)))
       yield* TestClock.adjust("15 minutes")
       assert.include((yield* Fiber.join(fiber)).message, "within 15 minutes")
@@ -150,7 +150,7 @@ describe("CodexLogin", () => {
       const fs = yield* FileSystem.FileSystem
       const home = yield* scratch
       yield* fs.writeFileString(`${home}/${TokenStore.fileName}`, "{ \"secret\": \"sk-very-secret\"")
-      const store = yield* TokenStore.file(home)
+      const store = yield* TokenStore.openFile(home)
       const error = yield* Effect.flip(store.get("openai-codex"))
       assert.include(error.message, "remove it and run `hermes model login`")
       assert.notInclude(error.message, "very-secret")
@@ -174,7 +174,7 @@ describe("CodexLogin", () => {
         token: `${server.url}/token`
       }
       const client = yield* HttpClient.HttpClient
-      const login = CodexLogin.make(yield* TokenStore.file(yield* scratch), CodexLogin.http(client), endpoints)
+      const login = CodexLogin.make(yield* TokenStore.openFile(yield* scratch), CodexLogin.fromHttpClient(client), endpoints)
       yield* login.login(() => Effect.void)
       const [code, , token] = server.requests
       assert.deepStrictEqual(JSON.parse(code?.body ?? ""), { client_id: CodexLogin.openAi.clientId })

@@ -6,12 +6,12 @@ import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
 import * as ConfiguredRoutes from "../../src/routing/ConfiguredRoutes.ts"
 
-type More = Omit<ConfiguredRoutes.Configured, "settings" | "environment">
+type More = Omit<ConfiguredRoutes.RouteSources, "settings" | "environment">
 
 const chainOf = Effect.fnUntraced(function*(file: unknown, variables: Readonly<Record<string, string>> = {}, more: More = {}) {
   const environment = Environment.make(variables)
   const { settings } = yield* Config.resolve({ file, environment, flags: [] })
-  return ConfiguredRoutes.chain({ settings, environment, ...more })
+  return ConfiguredRoutes.resolveChain({ settings, environment, ...more })
 })
 
 const found = (file: unknown, variables?: Readonly<Record<string, string>>, more?: More) =>
@@ -116,7 +116,7 @@ describe("ConfiguredRoutes", () => {
         const file = { model, delegation, openrouter: { api_keys: ["one", "two"] } }
         const environment = Environment.make({})
         const { settings } = yield* Config.resolve({ file, environment, flags: [] })
-        return ConfiguredRoutes.delegated({ settings, environment, ...more })
+        return ConfiguredRoutes.resolveDelegated({ settings, environment, ...more })
       })
       const pooled = Result.getOrThrow(yield* of({ provider: "openrouter", model: "a/b" }))
       assert.deepStrictEqual(pooled?.credentials?.map(({ key }) => Redacted.value(key)), ["one", "two"])

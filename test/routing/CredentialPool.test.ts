@@ -120,7 +120,7 @@ describe("what a pool remembers", () => {
   it.effect("keys that were set aside, by fingerprints, over a restart", () =>
     Effect.gen(function*() {
       const { file, fs, home } = yield* stored
-      const start = Effect.map(PoolStore.file(home), (store) =>
+      const start = Effect.map(PoolStore.openFile(home), (store) =>
         CredentialPool.make({ name: "openrouter", credentials: keys("sk-or-one", "sk-or-two"), store }))
       yield* Effect.scoped(Effect.gen(function*() {
         const pool = yield* yield* start
@@ -139,7 +139,7 @@ describe("what a pool remembers", () => {
   it.effect("T136 round robin goes on where it was after a restart", () =>
     Effect.gen(function*() {
       const { home } = yield* stored
-      const store = yield* PoolStore.file(home)
+      const store = yield* PoolStore.openFile(home)
       const start = CredentialPool.make({ name: "p", credentials: keys("a", "b", "c"), strategy: "round_robin", store })
       const first = yield* Effect.scoped(Effect.flatMap(start, (pool) => Effect.all([used(pool), used(pool)])))
       const second = yield* Effect.scoped(Effect.flatMap(start, (pool) => Effect.all([used(pool), used(pool)])))
@@ -151,7 +151,7 @@ describe("what a pool remembers", () => {
       const { file, fs, home } = yield* stored
       yield* fs.makeDirectory(home)
       yield* fs.writeFileString(file, "{ not json")
-      const store = yield* PoolStore.file(home)
+      const store = yield* PoolStore.openFile(home)
       assert.deepStrictEqual(yield* store.load("a"), { keys: {} })
       yield* store.save("a", { keys: { x: { until: 5, reason: "auth", used: 1 } } })
       yield* store.save("b", { keys: {} })
@@ -178,12 +178,12 @@ describe("when a key may be used again", () => {
   ]
   for (const [what, message, expected] of cases) {
     it(`${what}`, () => {
-      const found = CredentialPool.resetAfter(S.http(429, message), now)
+      const found = CredentialPool.readResetAfter(S.http(429, message), now)
       assert.strictEqual(found && Duration.toSeconds(found), expected)
     })
   }
   it("a header wins", () => {
-    const found = CredentialPool.resetAfter(S.http(429, "try again in 5 minutes", { retryAfterMillis: 1_000 }), now)
+    const found = CredentialPool.readResetAfter(S.http(429, "try again in 5 minutes", { retryAfterMillis: 1_000 }), now)
     assert.strictEqual(found && Duration.toSeconds(found), 1)
   })
 })

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { ApiMode } from "../../src/domain/ApiMode.ts"
 import * as Detection from "../../src/routing/Detection.ts"
 
-const mode = (input: Partial<Detection.Input>): ApiMode => Detection.detect({ model: "some-model", ...input }).apiMode
+const mode = (input: Partial<Detection.Input>): ApiMode => Detection.detectRoute({ model: "some-model", ...input }).apiMode
 
 describe("Detection", () => {
   it("follows the order of the rules", () => {
@@ -17,7 +17,7 @@ describe("Detection", () => {
 
   it("names the provider that an address implies, when none is named", () => {
     const at = (baseUrl: string) => {
-      const { apiMode, provider } = Detection.detect({ model: "m", baseUrl })
+      const { apiMode, provider } = Detection.detectRoute({ model: "m", baseUrl })
       return [provider, apiMode]
     }
     assert.deepStrictEqual(at("https://chatgpt.com/backend-api/codex"), ["openai-codex", "codex_responses"])
@@ -28,7 +28,7 @@ describe("Detection", () => {
   })
 
   it("leaves a named provider alone at a foreign address", () => {
-    assert.deepInclude(Detection.detect({ provider: " Custom ", model: "m", baseUrl: "https://api.anthropic.com/v1" }), {
+    assert.deepInclude(Detection.detectRoute({ provider: " Custom ", model: "m", baseUrl: "https://api.anthropic.com/v1" }), {
       provider: "custom",
       apiMode: "chat_completions"
     })
@@ -66,18 +66,18 @@ describe("Detection", () => {
   })
 
   it("takes the query off the address and keeps it as parameters", () => {
-    const found = Detection.detect({
+    const found = Detection.detectRoute({
       model: "gpt-5",
       baseUrl: "https://me.openai.azure.com/openai/deployments/x/?api-version=2025-01-01&a=b#top"
     })
     assert.strictEqual(found.baseUrl, "https://me.openai.azure.com/openai/deployments/x")
     assert.deepStrictEqual(found.query, { "api-version": "2025-01-01", a: "b" })
     assert.strictEqual(found.apiMode, "chat_completions")
-    assert.strictEqual(Detection.detect({ model: "m", baseUrl: "https://h.example/v1/" }).query, undefined)
+    assert.strictEqual(Detection.detectRoute({ model: "m", baseUrl: "https://h.example/v1/" }).query, undefined)
   })
 
   it("reads the region of a Bedrock host and of nothing else", () => {
-    const region = (input: Partial<Detection.Input>) => Detection.detect({ model: "m", ...input }).region
+    const region = (input: Partial<Detection.Input>) => Detection.detectRoute({ model: "m", ...input }).region
     assert.strictEqual(region({ provider: "bedrock" }), "us-east-1")
     assert.strictEqual(region({ baseUrl: "https://bedrock-runtime.ap-south-1.amazonaws.com" }), "ap-south-1")
     assert.strictEqual(
@@ -92,7 +92,7 @@ describe("Detection", () => {
   })
 
   it("knows local hosts", () => {
-    const local = (baseUrl: string) => Detection.isLocal(Detection.address(baseUrl).host)
+    const local = (baseUrl: string) => Detection.isLocal(Detection.parseAddress(baseUrl).host)
     for (
       const baseUrl of [
         "http://localhost:1/v1",

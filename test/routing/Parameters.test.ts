@@ -22,7 +22,7 @@ describe("refused parameters", () => {
   ]
   for (const [message, names, param] of cases) {
     it(`are read from: ${message}`, () => {
-      assert.deepStrictEqual(Adaptation.namedParameters(message, param), names)
+      assert.deepStrictEqual(Adaptation.findNamedParameters(message, param), names)
       const decision = Classification.classify(S.http(400, message, param === undefined ? {} : { param }))
       assert.deepInclude(decision, { reason: "unsupported_parameter", retryable: true })
       assert.deepStrictEqual(decision.recoveries[0], { _tag: "AdaptParameters", names })
@@ -44,14 +44,14 @@ describe("refused parameters", () => {
   it("leaves a request without them, or renames the limit, wherever they stand", () => {
     const request = { model: "m", max_tokens: 5, temperature: 1, extra_body: { reasoning: {}, a: 1 }, inferenceConfig: { temperature: 1, maxTokens: 5 } }
     const changes = new Map([["max_tokens", "max_completion_tokens"], ["temperature", undefined], ["reasoning", undefined]])
-    assert.deepStrictEqual(Adaptation.withoutParameters(request, changes), { model: "m", max_completion_tokens: 5, extra_body: { a: 1 }, inferenceConfig: { maxTokens: 5 } })
-    assert.strictEqual(Adaptation.withoutParameters(request, new Map()), request)
-    assert.notProperty(Adaptation.withoutParameters(request, new Map([["max_tokens", "max_completion_tokens"], ["max_completion_tokens", undefined]])), "max_completion_tokens")
+    assert.deepStrictEqual(Adaptation.changeParameters(request, changes), { model: "m", max_completion_tokens: 5, extra_body: { a: 1 }, inferenceConfig: { maxTokens: 5 } })
+    assert.strictEqual(Adaptation.changeParameters(request, new Map()), request)
+    assert.notProperty(Adaptation.changeParameters(request, new Map([["max_tokens", "max_completion_tokens"], ["max_completion_tokens", undefined]])), "max_completion_tokens")
   })
 
   it("never takes what a protocol needs, or what was not sent", () => {
     const at = (apiMode: "anthropic_messages" | "chat_completions", name: string) =>
-      Adaptation.parameterRemedy(name, { apiMode, changes: new Map(), request: { max_tokens: 5, temperature: 1 } })
+      Adaptation.findParameterRemedy(name, { apiMode, changes: new Map(), request: { max_tokens: 5, temperature: 1 } })
     assert.isNull(at("anthropic_messages", "max_tokens"))
     assert.isUndefined(at("anthropic_messages", "temperature"))
     assert.strictEqual(at("chat_completions", "max_tokens"), "max_completion_tokens")
@@ -64,7 +64,7 @@ describe("wrong addresses", () => {
     AiError.make({
       module: "Test",
       method: "execute",
-      reason: SdkError.networkReason(Object.assign(new Error(message), { code }), "https://a.example/v1")
+      reason: SdkError.makeNetworkReason(Object.assign(new Error(message), { code }), "https://a.example/v1")
     })
   const wrong = ["ENOTFOUND", "CERT_HAS_EXPIRED", "DEPTH_ZERO_SELF_SIGNED_CERT", "SELF_SIGNED_CERT_IN_CHAIN", "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
     "ERR_TLS_CERT_ALTNAME_INVALID", "HPE_INVALID_CONSTANT", "ERR_SSL_WRONG_VERSION_NUMBER"]
@@ -83,7 +83,7 @@ describe("wrong addresses", () => {
     const page = "<html><title>Bad Gateway</title></html>"
     for (const status of [500, 502, 503, 504]) assert.isTrue(Classification.classify(S.http(status, page)).retryable, String(status))
     assert.strictEqual(Classification.classify(S.http(401, page)).reason, "auth")
-    assert.isUndefined(Evidence.wrongAddressOf(S.http(403, page).reason, 403))
+    assert.isUndefined(Evidence.findWrongAddress(S.http(403, page).reason, 403))
   })
   it("a model that is not there is the model's matter", () =>
     assert.isUndefined(Classification.classify(S.http(404, "The model `x` does not exist")).wrongAddress))

@@ -65,16 +65,16 @@ describe("what providers say of their limits", () => {
   it("an account is at its limit when one is used up for a minute or more", () => {
     const bucket = (remaining: number, resetMillis: number): RequestPacing.Bucket =>
       ({ kind: "requests", limit: 10, remaining, resetMillis, refills: false })
-    assert.isUndefined(RequestPacing.exhaustion([]))
-    assert.isUndefined(RequestPacing.exhaustion([bucket(1, 3_600_000), bucket(0, 59_999)]))
-    assert.strictEqual(RequestPacing.exhaustion([bucket(0, 60_000), bucket(0, 3_000_000), bucket(5, 4_000_000)]), 3_000_000)
+    assert.isUndefined(RequestPacing.findExhaustion([]))
+    assert.isUndefined(RequestPacing.findExhaustion([bucket(1, 3_600_000), bucket(0, 59_999)]))
+    assert.strictEqual(RequestPacing.findExhaustion([bucket(0, 60_000), bucket(0, 3_000_000), bucket(5, 4_000_000)]), 3_000_000)
   })
 })
 
 describe("pace", () => {
   const none = () => 0
   it("takes calls out of what is left, then one after the other as it fills up", () => {
-    const pace = RequestPacing.make()
+    const pace = RequestPacing.makePace()
     assert.strictEqual(pace.take(none, 0), 0)
     // One request in a second.
     pace.told([{ kind: "requests", limit: 60, remaining: 2, resetMillis: 58_000, refills: true }], 0)
@@ -83,7 +83,7 @@ describe("pace", () => {
   })
   it("waits for tokens by the size of the call, and never for more than there can be", () => {
     const tokens = (): RequestPacing.Pace => {
-      const pace = RequestPacing.make()
+      const pace = RequestPacing.makePace()
       pace.told([{ kind: "tokens", limit: 1_000, remaining: 500, resetMillis: 50_000, refills: true }], 0)
       return pace
     }
@@ -92,7 +92,7 @@ describe("pace", () => {
     assert.strictEqual(tokens().take(() => 1_000_000, 0), 50_000)
   })
   it("what fills up at once is waited for whole, and forgotten then", () => {
-    const pace = RequestPacing.make()
+    const pace = RequestPacing.makePace()
     pace.told([{ kind: "requests", limit: undefined, remaining: 0, resetMillis: 9_000, refills: false }], 0)
     assert.deepStrictEqual([pace.take(none, 0), pace.take(none, 4_000), pace.take(none, 9_000)], [9_000, 5_000, 0])
     assert.deepStrictEqual(pace.left(9_000), [])
@@ -161,7 +161,7 @@ describe("calls", () => {
 })
 
 describe("the guard of Nous Portal", () => {
-  const guardOf = (home: string) => RateGuard.file(home)
+  const guardOf = (home: string) => RateGuard.openFile(home)
   const scratch = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
   const live = Effect.provide(NodeServices.layer)
   const nous = S.route("nous")

@@ -183,7 +183,7 @@ describe("other routes", () => {
 describe("a time that a provider asks for", () => {
   it.effect("is never cut, and another one for each of those who are refused together", () =>
     Effect.gen(function*() {
-      const waits = yield* Effect.replicateEffect(Effect.map(Backoff.wait(Backoff.defaults, 1, Duration.seconds(10)), Duration.toMillis), 50)
+      const waits = yield* Effect.replicateEffect(Effect.map(Backoff.computeWait(Backoff.defaults, 1, Duration.seconds(10)), Duration.toMillis), 50)
       assert.deepStrictEqual(waits.filter((millis) => millis < 10_000 || millis > 12_500), [])
       assert.isAbove(new Set(waits).size, 40)
       // Over the whole quarter.
@@ -377,7 +377,7 @@ describe("keys and rates", () => {
   it.effect("a key comes back from a call that is interrupted", () =>
     Effect.gen(function*() {
       const { open } = S.world({ a: [() => Effect.never] })
-      const { router, status } = yield* RoutedModelRouter.make({
+      const { router, status } = yield* RoutedModelRouter.makeRouter({
         chain: [{ ...ab[0], credentials: [S.key("k1"), S.key("k2")] }],
         open
       })
@@ -391,7 +391,7 @@ describe("keys and rates", () => {
   it.effect("the state of a chain can be looked at, without its keys", () =>
     Effect.gen(function*() {
       const { open } = S.world({ a: [down], b: [ok] })
-      const { router, status } = yield* RoutedModelRouter.make({
+      const { router, status } = yield* RoutedModelRouter.makeRouter({
         chain: [{ ...ab[0], credentials: [S.key("sk-hidden")] }, ab[1]],
         open,
         maxAttempts: 1,
@@ -478,7 +478,7 @@ describe("calls in another form", () => {
   const types = ({ messages }: ModelCall) =>
     messages.map(({ content }) => typeof content === "string" ? content : content.map(({ type }) => type))
   const changed = (...changes: ReadonlyArray<Adaptation.Change>) =>
-    Adaptation.apply(call, new Set(changes))
+    Adaptation.applyChanges(call, new Set(changes))
 
   it("images become notes, reasoning goes, and what is left stays the same", () => {
     assert.deepStrictEqual(types(changed("without_images")), [["text", "text", "text"], ["reasoning", "text"]])

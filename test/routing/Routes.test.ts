@@ -12,7 +12,7 @@ const lookup = (variables: Readonly<Record<string, string>>): RouteKeys.Lookup =
 }
 
 const resolve = (settings: Routes.ModelSettings, variables: Readonly<Record<string, string>> = {}) =>
-  Routes.resolve(settings, lookup(variables))
+  Routes.resolveRoute(settings, lookup(variables))
 
 const route = (settings: Routes.ModelSettings, variables: Readonly<Record<string, string>> = {}): Route =>
   Result.getOrThrow(resolve(settings, variables))

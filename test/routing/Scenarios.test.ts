@@ -74,7 +74,7 @@ describe("generated troubles", () => {
         a: [...scenario.a, { failure: "503", shown: "nothing" } as const].map(turnOf),
         b: [...scenario.b, { failure: "none", shown: "nothing" } as const].map(turnOf)
       })
-      const { router, status } = yield* RoutedModelRouter.make({
+      const { router, status } = yield* RoutedModelRouter.makeRouter({
         chain: [
           {
             route: S.route("a", "m", scenario.isLocal ? "http://localhost:1/v1" : undefined),

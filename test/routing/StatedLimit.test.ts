@@ -40,8 +40,8 @@ describe("StatedLimit", () => {
 
   for (const [provider, message, limit] of fixtures) {
     it(`${provider} is understood`, () => {
-      const expected: Probing.Stated = limit === undefined ? { _tag: "Nothing" } : limit === "excess" ? { _tag: "Excess" } : { _tag: "Tokens", tokens: limit }
-      assert.deepStrictEqual(Probing.statedLimit(message), expected)
+      const expected: Probing.StatedLimit = limit === undefined ? { _tag: "Nothing" } : limit === "excess" ? { _tag: "Excess" } : { _tag: "Tokens", tokens: limit }
+      assert.deepStrictEqual(Probing.readStatedLimit(message), expected)
     })
   }
 })

@@ -23,21 +23,21 @@ const remote = { baseUrl: "https://api.example.com/v1" }
 describe("patience", () => {
   const of = (patience: StreamTimeout.Patience, tokens: number) => patience(() => tokens)
   it("grows with the request", () => {
-    const { call, least, stream } = StreamTimeout.patienceOf(remote)
+    const { call, least, stream } = StreamTimeout.findPatiences(remote)
     assert.deepStrictEqual([50_000, 50_001, 100_001].map((tokens) => of(stream, tokens)), [180_000, 240_000, 300_000])
     assert.deepStrictEqual([50_000, 50_001, 100_001].map((tokens) => of(call, tokens)), [300_000, 450_000, 600_000])
     assert.strictEqual(least, 180_000)
   })
   it("has no end with an endpoint of one's own, unless the user says so", () => {
     for (const host of ["localhost:11434", "127.0.0.1", "192.168.1.5", "box.docker.internal", "[::1]:8080"]) {
-      assert.strictEqual(StreamTimeout.patienceOf({ baseUrl: `http://${host}/v1` }).least, Infinity, host)
+      assert.strictEqual(StreamTimeout.findPatiences({ baseUrl: `http://${host}/v1` }).least, Infinity, host)
     }
-    const { call, stream } = StreamTimeout.patienceOf({ baseUrl: "http://localhost/v1" }, { stream: 5_000 })
+    const { call, stream } = StreamTimeout.findPatiences({ baseUrl: "http://localhost/v1" }, { stream: 5_000 })
     assert.deepStrictEqual([of(stream, 0), of(call, 0)], [5_000, Infinity])
   })
   it("with the bytes of a stream is two minutes, with an endpoint of one's own that of the request, unless the user says so", () => {
     const read = (more: Partial<Route>) =>
-      StreamTimeout.withReadTimeout({ provider: "p", model: "m", apiMode: "chat_completions", ...more }).readTimeoutMillis
+      StreamTimeout.addReadTimeout({ provider: "p", model: "m", apiMode: "chat_completions", ...more }).readTimeoutMillis
     assert.strictEqual(read(remote), 120_000)
     assert.strictEqual(read({}), 120_000)
     assert.strictEqual(read({ baseUrl: "http://localhost:1/v1" }), 1_800_000)
@@ -45,9 +45,9 @@ describe("patience", () => {
     assert.strictEqual(read({ ...remote, readTimeoutMillis: 5_000 }), 5_000)
   })
   it("counts a message once", () => {
-    assert.strictEqual(CallTokens.tokensOf(sized(1_000)), 1_000)
-    assert.deepInclude(CallTokens.situation(sized(8), 100), { tokens: 8, window: 100, messages: 1 })
-    assert.deepStrictEqual(CallTokens.situation(undefined, 100), { window: 100 })
+    assert.strictEqual(CallTokens.estimateTokens(sized(1_000)), 1_000)
+    assert.deepInclude(CallTokens.describeSituation(sized(8), 100), { tokens: 8, window: 100, messages: 1 })
+    assert.deepStrictEqual(CallTokens.describeSituation(undefined, 100), { window: 100 })
   })
 })
 

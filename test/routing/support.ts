@@ -10,7 +10,7 @@ import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import * as SdkError from "../../src/provider/SdkError.ts"
 import type { Question, Service } from "../../src/routing/ModelRouter.ts"
-import type { Delivered } from "../../src/routing/PartialAnswer.ts"
+import type { DeliveredText } from "../../src/routing/PartialAnswer.ts"
 import type { Open } from "../../src/routing/OpenRoute.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -51,7 +51,7 @@ export const network = (description: string): AiError.AiError =>
   make(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "https://x.example", description }))
 
 /** What a provider module makes of a refused connection. */
-export const refused = make(SdkError.networkReason(
+export const refused = make(SdkError.makeNetworkReason(
   Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
   "https://a.example/v1"
 ))
@@ -124,7 +124,7 @@ export const asking = (router: Service, more: Partial<Question> = {}) => {
   let discarded = 0
   let kept = ""
   let isRead = false
-  const delivered: Delivered = {
+  const delivered: DeliveredText = {
     text: () => kept,
     isRead: () => isRead,
     keep: (text) => {
@@ -163,4 +163,4 @@ export const notices = (events: ReadonlyArray<RunEvent>): ReadonlyArray<string> 
   events.flatMap((event) => event._tag === "Notice" ? [event.message] : [])
 
 /** No chance: every wait is the least one. */
-export const router = (options: RoutedModelRouter.Options) => Effect.map(RoutedModelRouter.make(options), ({ router }) => router)
+export const router = (options: RoutedModelRouter.Options) => Effect.map(RoutedModelRouter.makeRouter(options), ({ router }) => router)

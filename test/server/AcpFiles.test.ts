@@ -25,7 +25,7 @@ const filesOf = (answer: (signal: AbortSignal) => Promise<{ content: string }>) 
     })
     .connect(acp.ndJsonStream(toAgent.writable, toEditor.readable))
   const { client } = acp.agent({ name: "agent" }).connect(acp.ndJsonStream(toEditor.writable, toAgent.readable))
-  const files = AcpClient.files({ client, methods: acp.CLIENT_METHODS, capabilities: { fs: { readTextFile: true, writeTextFile: true } }, sessionId: "s" })
+  const files = AcpClient.makeFiles({ client, methods: acp.CLIENT_METHODS, capabilities: { fs: { readTextFile: true, writeTextFile: true } }, sessionId: "s" })
   return { read: files.read?.("/a") ?? Effect.die("no read"), write: files.write?.("/a", "text") ?? Effect.die("no write") }
 }
 

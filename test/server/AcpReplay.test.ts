@@ -70,12 +70,12 @@ describe("a session that is loaded", () => {
   }
 
   const context = { resolve: (path: string) => `/w/${path}`, hasTerminals: true, sessionId: "s", changes: [] }
-  const message = (role: "assistant" | "tool", part: object) => ({ role, content: [part] }) as unknown as Parameters<typeof AcpUpdates.replayed>[0][number]
+  const message = (role: "assistant" | "tool", part: object) => ({ role, content: [part] }) as unknown as Parameters<typeof AcpUpdates.replayMessages>[0][number]
 
   it("shows a result without its call, and a call without its result as failed", () => {
-    const [orphan] = callsOf(AcpUpdates.replayed([message("tool", { type: "tool-result", id: "c1", name: "read_file", result: "text", isFailure: false })], context))
+    const [orphan] = callsOf(AcpUpdates.replayMessages([message("tool", { type: "tool-result", id: "c1", name: "read_file", result: "text", isFailure: false })], context))
     assert.deepInclude(orphan, { toolCallId: "c1", name: "read_file", kind: "read", status: "completed", content: [{ type: "content", content: { type: "text", text: "text" } }] })
-    const [open] = callsOf(AcpUpdates.replayed([message("assistant", { type: "tool-call", id: "c2", name: "terminal", params: { command: "true" } })], context))
+    const [open] = callsOf(AcpUpdates.replayMessages([message("assistant", { type: "tool-call", id: "c2", name: "terminal", params: { command: "true" } })], context))
     assert.deepInclude(open, { toolCallId: "c2", kind: "execute", status: "failed", title: "true", terminal_exit: { terminal_id: "c2", exit_code: null, signal: null } })
   })
 })

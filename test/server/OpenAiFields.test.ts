@@ -10,8 +10,8 @@ const paramOf = (body: Json.Fields, fields: ReadonlyArray<OpenAiFields.Field>) =
     Effect.as(undefined),
     Effect.catch((error) => {
       assert.strictEqual(error.status, 400)
-      assert.include(error.message, ApiError.body(error).error.param ?? "no field")
-      return Effect.succeed(ApiError.body(error).error.param)
+      assert.include(error.message, ApiError.toBody(error).error.param ?? "no field")
+      return Effect.succeed(ApiError.toBody(error).error.param)
     })
   )
 

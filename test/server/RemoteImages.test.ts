@@ -50,11 +50,11 @@ const inPieces = (text: string, sizes: ReadonlyArray<number>): string => {
 
 describe("images of an answer", () => {
   it("that lead elsewhere become links", () => {
-    for (const [given, shown] of changed) assert.strictEqual(RemoteImages.withoutRemoteImages(given), shown)
+    for (const [given, shown] of changed) assert.strictEqual(RemoteImages.replaceRemoteImages(given), shown)
   })
 
   it("of this machine stay, and so does everything that is no image", () => {
-    for (const text of kept.filter((text) => text !== "not over ![")) assert.strictEqual(RemoteImages.withoutRemoteImages(text), text)
+    for (const text of kept.filter((text) => text !== "not over ![")) assert.strictEqual(RemoteImages.replaceRemoteImages(text), text)
   })
 
   it("are found however the text is cut", () => {
@@ -67,7 +67,7 @@ describe("images of an answer", () => {
   })
 
   it("are held over events that are no text", () => {
-    const filter = RemoteImages.makeForEvents()
+    const filter = RemoteImages.makeEventFilter()
     const delta = (text: string): RunEvent => ({ _tag: "TextDelta", text })
     const events = [delta("look: ![a](htt"), delta("ps://e.example/x) "), delta("![b](ht")].flatMap((event) => filter.of([event]))
     const text = [...events, ...filter.end()].map((event) => event._tag === "TextDelta" ? event.text : "").join("")
@@ -76,7 +76,7 @@ describe("images of an answer", () => {
 
   it("are looked for in linear time", () => {
     const text = "![".repeat(20_000)
-    assert.isAtLeast(RemoteImages.withoutRemoteImages(text).length, 20_000)
+    assert.isAtLeast(RemoteImages.replaceRemoteImages(text).length, 20_000)
   })
 })
 

@@ -213,7 +213,7 @@ describe("keys of a server", () => {
     assert.deepStrictEqual(seenBy("alice"), ["api-server:alice", "mcp:alice"])
     assert.deepStrictEqual(seenBy("alice.b"), ["api-server:alice.b"])
     assert.deepStrictEqual(seenBy("bob"), [])
-    const { tool } = ServerKeys.toolsOf({ tool: (name) => name !== "terminal" })
+    const { tool } = ServerKeys.limitTools({ tool: (name) => name !== "terminal" })
     assert.deepStrictEqual(["read_file", "terminal", "session_search", "cronjob"].filter((name) => tool?.(name)), ["read_file"])
   })
 })

@@ -57,7 +57,7 @@ const askEditor = (given: OpenQuestion, reply: string | Readonly<Record<string, 
 
 describe("a question about a call", () => {
   it("has labels at a terminal that name all that the command does not say, and the rule that is written", () => {
-    const { choices, question: text } = ApprovalQuestion.textOf(question)
+    const { choices, question: text } = ApprovalQuestion.toApprovalText(question)
     assert.include(text, long)
     assert.match(choices[1] ?? "", /^Allow `echo a{50,60}… \(in \/srv\/\\u\{202E\}app\)` for this session$/)
     assert.strictEqual(choices[2], "Allow from now on: terminal(echo  \\u{200B}x) (permissions.allow in config.yaml)")
@@ -65,7 +65,7 @@ describe("a question about a call", () => {
 
   it("names a long path whole", () => {
     const path = `/srv/${"a".repeat(100)}/index.html`
-    const { choices } = ApprovalQuestion.textOf({ ...question, command: "write_file {}", targets: [{ kind: "path", text: path }] })
+    const { choices } = ApprovalQuestion.toApprovalText({ ...question, command: "write_file {}", targets: [{ kind: "path", text: path }] })
     assert.strictEqual(choices[1], `Allow writing ${path} for this session`)
   })
 
@@ -79,7 +79,7 @@ describe("a question about a call", () => {
     }))
 
   it("is whole over HTTP, with what an answer that lasts would hold for", () => {
-    const [event] = EventFeed.eventsOf({ _tag: "QuestionAsked", question: asked })
+    const [event] = EventFeed.toFeedEvents({ _tag: "QuestionAsked", question: asked })
     assert.deepInclude(event, { command: long, targets: question.targets, rules: question.rules?.exact })
   })
 

@@ -22,7 +22,7 @@ const told = (entries: ReadonlyArray<readonly [session: string, turn: string, at
   RunRecord.RunRecord.use((record) =>
     record.append(entries.map(([session, turn, at, event]) => ({ sessionId: Ids.SessionId.make(session), turnId: Ids.TurnId.make(turn), at, event }))))
 
-const historyOf = (session: string) => ChangeSets.history(Ids.SessionId.make(session))
+const historyOf = (session: string) => ChangeSets.readHistory(Ids.SessionId.make(session))
 
 const undone = (turn: string, direction: "undo" | "redo" = "undo"): RecordEvent.RecordEvent => ({ _tag: "FilesReverted", direction, turns: [turn], files: [], left: [] })
 
@@ -52,22 +52,22 @@ describe("changes of a conversation", () => {
       ])
       const before = yield* historyOf("fork")
       assert.deepStrictEqual([before.runs.map(({ turnId }) => turnId), before.left.map(({ turnId }) => turnId)], [["t1"], ["t2", "t3"]])
-      assert.deepStrictEqual([Option.getOrThrow(ChangeSets.toUndo(before)).turnId, Option.getOrThrow(ChangeSets.toRedo(before)).turnId], ["t1", "t2"])
+      assert.deepStrictEqual([Option.getOrThrow(ChangeSets.findUndoTarget(before)).turnId, Option.getOrThrow(ChangeSets.findRedoTarget(before)).turnId], ["t1", "t2"])
       yield* told([["fork", "t4", 7, started], ["fork", "t4", 7, said(2)]])
       const after = yield* historyOf("fork")
-      assert.deepStrictEqual([Option.getOrThrow(ChangeSets.toUndo(after)).turnId, Option.isNone(ChangeSets.toRedo(after))], ["t4", true])
+      assert.deepStrictEqual([Option.getOrThrow(ChangeSets.findUndoTarget(after)).turnId, Option.isNone(ChangeSets.findRedoTarget(after))], ["t4", true])
     }).pipe(Effect.provide(RunRecord.layerMemory())))
 
   it.effect("that were undone and made again count once more", () =>
     Effect.gen(function*() {
       yield* told([["s", "t1", 1, started], ["s", "t1", 1, changed("/work/a", "", "1")], ["s", "t1", 2, undone("t1")]])
-      assert.isTrue(Option.isNone(ChangeSets.toUndo(yield* historyOf("s"))))
+      assert.isTrue(Option.isNone(ChangeSets.findUndoTarget(yield* historyOf("s"))))
       yield* told([["s", "t1", 3, undone("t1", "redo")]])
-      assert.strictEqual(Option.getOrThrow(ChangeSets.toUndo(yield* historyOf("s"))).turnId, "t1")
+      assert.strictEqual(Option.getOrThrow(ChangeSets.findUndoTarget(yield* historyOf("s"))).turnId, "t1")
     }).pipe(Effect.provide(RunRecord.layerMemory())))
 
   it("of one file are one: from its first state to its last, and none where these are the same", () => {
     const list = [changed("/a", "1", "2"), changed("/b", "", "1"), changed("/a", "2", "3"), changed("/b", "1", "")].flatMap((event) => event._tag === "FileChanged" ? [event] : [])
-    assert.deepStrictEqual(ChangeSets.net(list).map(({ after, before, diffs, path }) => [path, before?.hash, after?.hash, diffs]), [["/a", hash("1"), hash("3"), ["1>2", "2>3"]]])
+    assert.deepStrictEqual(ChangeSets.toNetChanges(list).map(({ after, before, diffs, path }) => [path, before?.hash, after?.hash, diffs]), [["/a", hash("1"), hash("3"), ["1>2", "2>3"]]])
   })
 })

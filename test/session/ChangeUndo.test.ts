@@ -54,8 +54,8 @@ const programsIn = (home: string, options: { readonly environment?: Layer.Layer<
     move: (direction: "undo" | "redo", sessionId: Ids.SessionId, isOverwriting = false) =>
       Effect.gen(function*() {
         const undo = yield* FileUndo.FileUndo
-        const history = yield* ChangeSets.history(sessionId)
-        const set = direction === "undo" ? ChangeSets.toUndo(history) : ChangeSets.toRedo(history)
+        const history = yield* ChangeSets.readHistory(sessionId)
+        const set = direction === "undo" ? ChangeSets.findUndoTarget(history) : ChangeSets.findRedoTarget(history)
         if (Option.isNone(set)) return undefined
         const plan = yield* undo.plan(set.value, direction)
         return { plan, done: yield* undo.apply(plan, { isOverwriting }) }

@@ -13,7 +13,7 @@ const result = (id: string, said: string) =>
 const picture = user(text("look here"), Prompt.filePart({ mediaType: "image/png", data: new Uint8Array([1, 2, 3]) }))
 const source = [user(text("go on")), calls("a", "b"), result("b", "long ".repeat(100)), result("a", "short"), picture, user(text("go on")), user(text("go on"))]
 const positions = (messages: ReadonlyArray<Prompt.Message>) =>
-  ContextCopy.copies(messages, source).map(({ isChanged, position }) => isChanged ? [position] : position)
+  ContextCopy.findCopies(messages, source).map(({ isChanged, position }) => isChanged ? [position] : position)
 
 describe("copies of messages", () => {
   it("have the same object for their original, whatever else says the same", () => {
@@ -26,8 +26,8 @@ describe("copies of messages", () => {
   })
 
   it("are none where nothing says the same: a summary", () => {
-    const copies = ContextCopy.copies([user(text("go on")), user(text("a summary")), ...source.slice(4)], source)
+    const copies = ContextCopy.findCopies([user(text("go on")), user(text("a summary")), ...source.slice(4)], source)
     assert.deepStrictEqual(copies.map(({ position }) => position), [0, undefined, 4, 5, 6])
-    assert.deepStrictEqual(ContextCopy.removed(copies, source.length), [[1, 3]])
+    assert.deepStrictEqual(ContextCopy.listRemoved(copies, source.length), [[1, 3]])
   })
 })

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
-import { newSession, suite, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, suite, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { withWarnings } from "../support/middlewareContexts.ts"
 
 suite("MemorySessionStore", SessionStore.layerMemory)
@@ -11,8 +11,8 @@ suite("MemorySessionStore", SessionStore.layerMemory)
 it.effect("keeps the message objects themselves", () =>
   Effect.gen(function*() {
     const store = yield* SessionStore.SessionStore
-    const message = user("hi")
-    yield* store.create(newSession("s"))
+    const message = makeUserMessage("hi")
+    yield* store.create(makeNewSession("s"))
     yield* store.append(SessionId.make("s"), [message])
     assert.strictEqual((yield* store.messages(SessionId.make("s")))[0], message)
   }).pipe(Effect.provide(SessionStore.layerMemory)))
@@ -29,9 +29,9 @@ it.effect("drops the conversation that was used least recently, and warns once",
   Effect.gen(function*() {
     const store = yield* SessionStore.SessionStore
     const { warnings } = yield* withWarnings(Effect.gen(function*() {
-      for (const id of ["a", "b", "c"]) yield* store.create(newSession(id))
-      yield* store.append(SessionId.make("a"), [user("still here")])
-      for (const id of ["d", "e"]) yield* store.create(newSession(id))
+      for (const id of ["a", "b", "c"]) yield* store.create(makeNewSession(id))
+      yield* store.append(SessionId.make("a"), [makeUserMessage("still here")])
+      for (const id of ["d", "e"]) yield* store.create(makeNewSession(id))
     }))
     assert.deepStrictEqual(yield* keptSessions, ids("e", "d", "a"))
     assert.lengthOf(warnings, 1)
@@ -42,12 +42,12 @@ it.effect("drops the conversation that was used least recently, and warns once",
 it.effect("keeps a conversation as a whole: its continuation keeps the sessions before it", () =>
   Effect.gen(function*() {
     const store = yield* SessionStore.SessionStore
-    yield* store.create(newSession("first"))
-    yield* store.create(newSession("other"))
+    yield* store.create(makeNewSession("first"))
+    yield* store.create(makeNewSession("other"))
     yield* store.continueIn(SessionId.make("first"), {
-      ...newSession("second"), id: SessionId.make("second"), endReason: "compression", messages: [user("summary")]
+      ...makeNewSession("second"), id: SessionId.make("second"), endReason: "compression", messages: [makeUserMessage("summary")]
     })
-    yield* store.create(newSession("new"))
+    yield* store.create(makeNewSession("new"))
     assert.sameMembers(Array.from(yield* keptSessions), ids("first", "second", "new"))
     assert.strictEqual(yield* store.newest(SessionId.make("first")), "second")
   }).pipe(Effect.provide(SessionStore.layerMemoryWith({ sessions: 3 }))))
@@ -55,9 +55,9 @@ it.effect("keeps a conversation as a whole: its continuation keeps the sessions 
 it.effect("never drops the session of a run that goes on", () =>
   Effect.scoped(Effect.gen(function*() {
     const store = yield* SessionStore.SessionStore
-    yield* store.create(newSession("owned"))
+    yield* store.create(makeNewSession("owned"))
     yield* store.acquire(SessionId.make("owned"))
-    for (const id of ["a", "b", "c"]) yield* store.create(newSession(id))
+    for (const id of ["a", "b", "c"]) yield* store.create(makeNewSession(id))
     assert.deepStrictEqual(yield* keptSessions, ids("c", "owned"))
   })).pipe(Effect.provide(SessionStore.layerMemoryWith({ sessions: 2 }))))
 
@@ -66,11 +66,11 @@ it.effect("is bounded by the size of its messages, and keeps the one that is wri
     const store = yield* SessionStore.SessionStore
     for (let n = 0; n < 50; n++) {
       const id = SessionId.make(`s${n}`)
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("x".repeat(100_000))])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("x".repeat(100_000))])
     }
     assert.deepStrictEqual(yield* keptSessions, ids("s49", "s48", "s47", "s46"))
-    yield* store.append(SessionId.make("s46"), [user("y".repeat(2_000_000))])
+    yield* store.append(SessionId.make("s46"), [makeUserMessage("y".repeat(2_000_000))])
     assert.deepStrictEqual(yield* keptSessions, ids("s46"))
   }).pipe(Effect.provide(SessionStore.layerMemoryWith({ characters: 450_000 }))))
 
@@ -78,10 +78,10 @@ it.effect("counts a session that is removed no more", () =>
   Effect.gen(function*() {
     const store = yield* SessionStore.SessionStore
     for (const id of ids("a", "b")) {
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("x".repeat(1000))])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("x".repeat(1000))])
     }
     yield* store.remove(SessionId.make("b"))
-    yield* store.create(newSession("c"))
+    yield* store.create(makeNewSession("c"))
     assert.deepStrictEqual(yield* keptSessions, ids("c", "a"))
   }).pipe(Effect.provide(SessionStore.layerMemoryWith({ sessions: 2, characters: 3000 }))))

@@ -17,7 +17,7 @@ import { SessionSearch } from "../../src/session/SessionSearch.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as SearchWords from "../../src/session/SearchWords.ts"
 import { missing, type Server, startServer } from "../support/postgresServer.ts"
-import { newSession, suite, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, suite, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const id = SessionId.make("s")
@@ -55,8 +55,8 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
       ]
       const fill = Effect.gen(function*() {
         const { append, create } = yield* SessionStore.SessionStore
-        yield* create(newSession("s"))
-        for (let from = 0; from < texts.length; from += 50) yield* append(id, texts.slice(from, from + 50).map(user))
+        yield* create(makeNewSession("s"))
+        for (let from = 0; from < texts.length; from += 50) yield* append(id, texts.slice(from, from + 50).map(makeUserMessage))
       })
       const ask = SessionSearch.use(({ search }) =>
         Effect.forEach(queries, (query) => Effect.map(search(query, { limit: 300 }), (hits) => hits.map(({ messageId }) => messageId).toSorted((a, b) => a - b))))
@@ -80,7 +80,7 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         server.query(old.join("; "))
         check(yield* ask, "with old messages")
         // One with too many words for the index.
-        yield* SessionStore.SessionStore.use((store) => store.append(id, [user(Array.from({ length: 40_000 }, (_, index) => `word${index}`).join(" "))]))
+        yield* SessionStore.SessionStore.use((store) => store.append(id, [makeUserMessage(Array.from({ length: 40_000 }, (_, index) => `word${index}`).join(" "))]))
         assert.strictEqual(server.query(`SELECT count(*) FROM ${schema}.messages WHERE words IS NULL`), "101")
         assert.deepStrictEqual((yield* SessionSearch.use(({ search }) => search("word39999"))).map(({ messageId }) => messageId), [texts.length])
       }), at(server.url(schema)), { local: true })
@@ -94,9 +94,9 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         const logger = Logger.make<unknown, void>(({ message }) => void told.push(String(message)))
         yield* Effect.gen(function*() {
           const store = yield* SessionStore.SessionStore
-          yield* store.create(newSession("s"))
+          yield* store.create(makeNewSession("s"))
           const writing = yield* Effect.forkChild(Effect.forEach(Array.from({ length: 400 }, (_, index) => index), (index) =>
-            store.append(id, [user(`message ${index}`)])))
+            store.append(id, [makeUserMessage(`message ${index}`)])))
           for (let round = 0; round < 3; round++) {
             yield* Effect.sleep("60 millis")
             yield* Effect.promise(server.stop)
@@ -119,13 +119,13 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         const url = server.url(`s${schemas++}`)
         const owned = Effect.gen(function*() {
           const first = yield* SessionStore.SessionStore
-          yield* first.create(newSession("s"))
+          yield* first.create(makeNewSession("s"))
           yield* first.acquire(id)
           const busy = yield* Effect.flip(Effect.scoped(SessionStore.SessionStore.use((second) => second.acquire(id)).pipe(Effect.provide(at(url), { local: true }))))
           assert.strictEqual(busy._tag, "SessionBusy")
           // As if it had been taken over while this process stood still.
           server.query(`UPDATE s${schemas - 1}.leases SET owner = 'another'`)
-          const lost = yield* Effect.flip(first.append(id, [user("late")]))
+          const lost = yield* Effect.flip(first.append(id, [makeUserMessage("late")]))
           assert.strictEqual(lost.message, "session s was taken over by another process: wait for its run to end, then resume the session")
           // Nor is a call begun, which would be a side effect of its own.
           const begun = yield* Effect.flip(first.begin(id, ["call"]))
@@ -140,16 +140,16 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         const name = `s${schemas++}`
         const own = Effect.gen(function*() {
           const store = yield* SessionStore.SessionStore
-          yield* store.create(newSession("s"))
+          yield* store.create(makeNewSession("s"))
           const [earlier, later] = [yield* Scope.make(), yield* Scope.make()]
           yield* Scope.provide(store.acquire(id), earlier)
           // As if another process had had it in the meantime.
           server.query(`DELETE FROM ${name}.leases`)
           yield* Scope.provide(store.acquire(id), later)
           yield* Scope.close(earlier, Exit.void)
-          assert.strictEqual(yield* store.append(id, [user("in time")]), 0)
+          assert.strictEqual(yield* store.append(id, [makeUserMessage("in time")]), 0)
           server.query(`UPDATE ${name}.leases SET owner = 'another'`)
-          assert.strictEqual((yield* Effect.flip(store.append(id, [user("late")]))).message, "session s was taken over by another process: wait for its run to end, then resume the session")
+          assert.strictEqual((yield* Effect.flip(store.append(id, [makeUserMessage("late")]))).message, "session s was taken over by another process: wait for its run to end, then resume the session")
           yield* Scope.close(later, Exit.void)
         })
         yield* Effect.provide(own, at(server.url(name)), { local: true })
@@ -158,7 +158,7 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
     it.live("a lease is given to one of many who ask in one process, in whichever order their statements arrive", () =>
       Effect.gen(function*() {
         const sql = yield* PostgresClient.open({ url: Redacted.make(server.url(`s${schemas++}`)), connections: 3 })
-        yield* sql.unsafe(`CREATE SCHEMA ${PostgresClient.schemaOf(Redacted.make(server.url(`s${schemas - 1}`)))}`)
+        yield* sql.unsafe(`CREATE SCHEMA ${PostgresClient.readSchemaName(Redacted.make(server.url(`s${schemas - 1}`)))}`)
         yield* sql.unsafe(PostgresLeases.table)
         const [asked, open] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         let statements = 0
@@ -184,7 +184,7 @@ describe.skipIf(missing !== undefined)(`Postgres${missing === undefined ? "" : `
         const name = `s${schemas++}`
         const own = Effect.gen(function*() {
           const store = yield* SessionStore.SessionStore
-          yield* store.create(newSession("s"))
+          yield* store.create(makeNewSession("s"))
           yield* Effect.scoped(Effect.gen(function*() {
             yield* store.acquire(id)
             // Within the process it is one at a time.

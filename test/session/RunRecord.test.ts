@@ -46,7 +46,7 @@ const recordFile = (path: string) => RunRecordFile.layer({ path }).pipe(Layer.pr
 const withoutRepeatedContent = (entries: ReadonlyArray<RecordEvent.Entry>) => {
   const known = new Set<string>()
   return entries.filter((entry) => {
-    const key = RunRecord.contentKey(entry)
+    const key = RunRecord.getContentKey(entry)
     const name = `${entry.sessionId} ${key}`
     if (key === undefined) return true
     return known.has(name) ? false : known.add(name).size > 0

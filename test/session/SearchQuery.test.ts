@@ -8,7 +8,7 @@ import * as SearchQuery from "../../src/session/SearchQuery.ts"
 import { SessionSearch } from "../../src/session/SessionSearch.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import { mostRanked, toFts } from "../../src/session/sqlite/SqliteSearch.ts"
-import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { effectProp } from "../support/property.ts"
 
@@ -48,7 +48,7 @@ const places = (query: string) =>
 
 const filled = (texts: ReadonlyArray<string>) =>
   SessionStore.SessionStore.use((store) =>
-    Effect.andThen(store.create(newSession("s")), store.append(SessionId.make("s"), texts.map(user))))
+    Effect.andThen(store.create(makeNewSession("s")), store.append(SessionId.make("s"), texts.map(makeUserMessage))))
 
 const sqlite = Layer.unwrap(
   Effect.map(temporaryDirectory, (directory) => SessionStore.layerSqlite({ path: `${directory}/state.db` }))
@@ -58,10 +58,10 @@ it.effect("of words that are everywhere the newest messages are ranked, and olde
   Effect.gen(function*() {
     const store = yield* SessionStore.SessionStore
     const [old, more] = [SessionId.make("old"), SessionId.make("more")]
-    yield* store.create(newSession("old"))
-    yield* store.append(old, [user("common needle common common common"), user("common")])
-    yield* store.create(newSession("more"))
-    yield* store.append(more, Array.from({ length: mostRanked }, (_, index) => user(`${"common ".repeat(index === 7 ? 5 : 1)} ${index}`)))
+    yield* store.create(makeNewSession("old"))
+    yield* store.append(old, [makeUserMessage("common needle common common common"), makeUserMessage("common")])
+    yield* store.create(makeNewSession("more"))
+    yield* store.append(more, Array.from({ length: mostRanked }, (_, index) => makeUserMessage(`${"common ".repeat(index === 7 ? 5 : 1)} ${index}`)))
     const { search } = yield* SessionSearch
     const found = (query: string, options: Parameters<typeof search>[1] = {}) =>
       Effect.map(search(query, { limit: 3, ...options }), (hits) => hits.map(({ messageId, sessionId }) => `${sessionId} ${messageId}`))

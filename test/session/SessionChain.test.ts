@@ -16,7 +16,7 @@ import * as RunRecord from "../../src/session/RunRecord.ts"
 import * as SessionChain from "../../src/session/SessionChain.ts"
 import { SessionMaintenance } from "../../src/session/SessionMaintenance.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
-import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const sqlite = Layer.unwrap(Effect.map(temporaryDirectory, (directory) => SessionStore.layerSqlite({ path: `${directory}/state.db` })))
@@ -30,16 +30,16 @@ const used = (model: string, tokens: number, usd: number | null) =>
 const filled = Effect.gen(function*() {
   const store = yield* SessionStore.SessionStore
   const [first = SessionId.make(""), second = first, third = first] = names
-  yield* store.create(newSession("first"))
-  yield* store.append(first, [user("a"), user("b")])
+  yield* store.create(makeNewSession("first"))
+  yield* store.append(first, [makeUserMessage("a"), makeUserMessage("b")])
   yield* store.recordUsage(first, used("m1", 100, 0.5))
   const next = (from: SessionId, id: SessionId) =>
-    store.continueIn(from, { id, provider: "p", model: "m1", systemPrompt: "", messages: [user("summary")], endReason: "text_response" })
+    store.continueIn(from, { id, provider: "p", model: "m1", systemPrompt: "", messages: [makeUserMessage("summary")], endReason: "text_response" })
   yield* next(first, second)
   yield* store.recordUsage(second, used("m1", 10, 0.25))
   yield* store.recordUsage(second, used("m2", 1, 0.25))
   yield* next(second, third)
-  yield* store.create(newSession("other"))
+  yield* store.create(makeNewSession("other"))
   yield* store.recordUsage(SessionId.make("other"), used("m2", 7, null))
   return { first, second, third, get: (id: SessionId) => Effect.map(store.get(id), Option.getOrThrow) }
 })
@@ -51,16 +51,16 @@ for (const [name, layer] of [["memory", memory], ["sqlite", sqlite]] as const) {
     it.effect("is the sum of its sessions, as far as the asked one", () =>
       Effect.gen(function*() {
         const { first, get, third } = yield* filled
-        const chain = yield* SessionChain.of(yield* get(third))
+        const chain = yield* SessionChain.readChain(yield* get(third))
         assert.deepStrictEqual(chain.map(({ id }) => id), names)
-        const sums = yield* SessionChain.sums(yield* get(third))
+        const sums = yield* SessionChain.sumUsage(yield* get(third))
         assert.deepStrictEqual(sums, {
           usage: { ...Usage.zero, inputTokens: 111, outputTokens: 3, requestCount: 3 },
           cost: cost(1),
           models: [{ ...used("m1", 110, 0.75), usage: { ...Usage.zero, inputTokens: 110, outputTokens: 2, requestCount: 2 } }, used("m2", 1, 0.25)],
           compactions: 2
         })
-        const alone = yield* SessionChain.sums(yield* get(first))
+        const alone = yield* SessionChain.sumUsage(yield* get(first))
         assert.deepStrictEqual([alone.usage.inputTokens, alone.compactions], [100, 0])
       }).pipe(Effect.provide(layer, { local: true })))
 
@@ -69,14 +69,14 @@ for (const [name, layer] of [["memory", memory], ["sqlite", sqlite]] as const) {
         const store = yield* SessionStore.SessionStore
         const [first = SessionId.make(""), second = first, third = first] = names
         const next = (from: SessionId, id: SessionId, texts: ReadonlyArray<string>) =>
-          store.continueIn(from, { id, provider: "p", model: "m", systemPrompt: "", messages: texts.map(user), endReason: "text_response" })
-        yield* store.create(newSession("first"))
-        yield* store.append(first, ["task", "yes", "a", "yes", "b"].map(user))
+          store.continueIn(from, { id, provider: "p", model: "m", systemPrompt: "", messages: texts.map(makeUserMessage), endReason: "text_response" })
+        yield* store.create(makeNewSession("first"))
+        yield* store.append(first, ["task", "yes", "a", "yes", "b"].map(makeUserMessage))
         yield* next(first, second, ["task", "note", "yes", "b"])
-        yield* store.append(second, [user("c")])
+        yield* store.append(second, [makeUserMessage("c")])
         const last = yield* next(second, third, ["task", "note 2", "c"])
-        assert.deepStrictEqual(yield* SessionChain.removed(last), ["yes", "a", "note", "yes", "b"].map(user))
-        assert.deepStrictEqual(yield* SessionChain.removed(Option.getOrThrow(yield* store.get(first))), [])
+        assert.deepStrictEqual(yield* SessionChain.readRemoved(last), ["yes", "a", "note", "yes", "b"].map(makeUserMessage))
+        assert.deepStrictEqual(yield* SessionChain.readRemoved(Option.getOrThrow(yield* store.get(first))), [])
       }).pipe(Effect.provide(layer, { local: true })))
 
     it.effect("knows by the record which of equal messages were left out, and which were shortened", () =>
@@ -84,24 +84,24 @@ for (const [name, layer] of [["memory", memory], ["sqlite", sqlite]] as const) {
         const store = yield* SessionStore.SessionStore
         const record = yield* RunRecord.RunRecord
         const [first = SessionId.make(""), second = first] = names
-        yield* store.create(newSession("first"))
-        yield* store.append(first, ["task", "yes", "long", "yes", "b"].map(user))
-        const last = yield* store.continueIn(first, { id: second, provider: "p", model: "m", systemPrompt: "", messages: ["task", "yes", "long", "b"].map(user), endReason: "text_response" })
-        const made: ReadonlyArray<ContextCopy.Copy> = [0, 1, 2, 4].map((position, at) => ({ message: user(["task", "yes", "long", "b"][at] ?? ""), position, isChanged: position === 2 }))
-        yield* record.append(yield* ContextCopy.entries(record, {
+        yield* store.create(makeNewSession("first"))
+        yield* store.append(first, ["task", "yes", "long", "yes", "b"].map(makeUserMessage))
+        const last = yield* store.continueIn(first, { id: second, provider: "p", model: "m", systemPrompt: "", messages: ["task", "yes", "long", "b"].map(makeUserMessage), endReason: "text_response" })
+        const made: ReadonlyArray<ContextCopy.Copy> = [0, 1, 2, 4].map((position, at) => ({ message: makeUserMessage(["task", "yes", "long", "b"][at] ?? ""), position, isChanged: position === 2 }))
+        yield* record.append(yield* ContextCopy.makeEntries(record, {
           sessionId: second,
-          turnId: ContextCopy.turnOf(second),
+          turnId: ContextCopy.makeCompressionTurnId(second),
           at: 0,
           link: { _tag: "ReplayBegun", source: first, position: 5, changed: ["compression"] },
-          rewritten: { _tag: "ContextRewritten", reason: "compression", before: 5, after: 4, source: first, removed: ContextCopy.removed(made, 5) }
+          rewritten: { _tag: "ContextRewritten", reason: "compression", before: 5, after: 4, source: first, removed: ContextCopy.listRemoved(made, 5) }
         }, made))
-        assert.deepStrictEqual(yield* SessionChain.removed(last), ["long", "yes"].map(user))
+        assert.deepStrictEqual(yield* SessionChain.readRemoved(last), ["long", "yes"].map(makeUserMessage))
       }).pipe(Effect.provide(layer, { local: true })))
 
     it.effect("has the id of its first session, also where that was removed", () =>
       Effect.gen(function*() {
         const { first, get, third } = yield* filled
-        const conversations = Effect.flatMap(Effect.all([get(third), get(SessionId.make("other"))]), Effect.forEach(SessionChain.first))
+        const conversations = Effect.flatMap(Effect.all([get(third), get(SessionId.make("other"))]), Effect.forEach(SessionChain.findFirstId))
         assert.deepStrictEqual(yield* conversations, [first, SessionId.make("other")])
         yield* SessionStore.SessionStore.use((store) => store.remove(first))
         assert.deepStrictEqual(yield* conversations, [first, SessionId.make("other")])
@@ -111,7 +111,7 @@ for (const [name, layer] of [["memory", memory], ["sqlite", sqlite]] as const) {
       Effect.gen(function*() {
         const { get, second, third } = yield* filled
         yield* SessionStore.SessionStore.use((store) => store.remove(second))
-        assert.deepStrictEqual((yield* SessionChain.of(yield* get(third))).map(({ id }) => id), [third])
+        assert.deepStrictEqual((yield* SessionChain.readChain(yield* get(third))).map(({ id }) => id), [third])
       }).pipe(Effect.provide(layer, { local: true })))
   })
 }
@@ -133,20 +133,20 @@ it.effect("statistics count messages and calls that were copied where they happe
     const record = yield* RunRecord.RunRecord
     const [first = SessionId.make(""), second = first, fork = first] = names
     const call = (id: string) => Prompt.assistantMessage({ content: [Prompt.toolCallPart({ id, name: "look", params: {}, providerExecuted: false })] })
-    const before = [user("task"), call("c1"), Conversation.toolResult({ id: "c1", name: "look" }, { output: "one", isFailure: false }), user("go on")]
-    yield* store.create(newSession("first"))
+    const before = [makeUserMessage("task"), call("c1"), Conversation.makeToolResult({ id: "c1", name: "look" }, { output: "one", isFailure: false }), makeUserMessage("go on")]
+    yield* store.create(makeNewSession("first"))
     yield* store.append(first, before)
-    const after = [user("summary"), ...before.slice(1)]
+    const after = [makeUserMessage("summary"), ...before.slice(1)]
     yield* store.continueIn(first, { id: second, provider: "p", model: "m", systemPrompt: "", messages: after, endReason: "text_response" })
-    yield* store.create(newSession("third"))
+    yield* store.create(makeNewSession("third"))
     yield* store.append(fork, before)
     for (const [sessionId, messages] of [[second, after], [fork, before]] as const) {
-      yield* record.append(yield* ContextCopy.entries(record, {
+      yield* record.append(yield* ContextCopy.makeEntries(record, {
         sessionId,
         turnId: TurnId.make(sessionId),
         at: 0,
         link: { _tag: "ReplayBegun", source: first, position: before.length, changed: [] }
-      }, ContextCopy.copies(messages, before)))
+      }, ContextCopy.findCopies(messages, before)))
     }
     yield* store.append(second, [call("c2")])
     const stats = SessionMaintenance.use(({ stats }) => stats)

@@ -7,7 +7,7 @@ import { SessionId } from "../../src/domain/Ids.ts"
 import * as RunRecord from "../../src/session/RunRecord.ts"
 import * as SessionFork from "../../src/session/SessionFork.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
-import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const sqlite = Layer.unwrap(Effect.map(temporaryDirectory, (directory) => SessionStore.layerSqlite({ path: `${directory}/state.db` })))
@@ -22,8 +22,8 @@ for (const [name, layer] of [["memory", memory], ["sqlite", sqlite]] as const) {
     it.effect("records the original of each message, also of equal ones, and reads no message of the source itself", () =>
       Effect.gen(function*() {
         const store = yield* SessionStore.SessionStore
-        const source = yield* store.create(newSession("source"))
-        yield* store.append(source.id, [user("again"), asked, result("found"), user("again"), user("again"), user("behind")])
+        const source = yield* store.create(makeNewSession("source"))
+        yield* store.append(source.id, [makeUserMessage("again"), asked, result("found"), makeUserMessage("again"), makeUserMessage("again"), makeUserMessage("behind")])
         const originals = yield* store.messages(source.id)
         const history = originals.slice(0, 5).map((message, at) => at === 2 ? result("another") : message)
         const fork = yield* SessionFork.fork(source, { history, originals, position: 5, changed: ["result"], source: "replay" }).pipe(

@@ -11,7 +11,7 @@ import * as SessionRetention from "../../src/session/SessionRetention.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import { sessionIdOf } from "../support/hermes.ts"
 import { machine } from "../support/hermesInProcess.ts"
-import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const days = (count: number) => count * 86_400_000
@@ -26,11 +26,11 @@ const withDatabase = <A, E>(
   })
 
 /** A session with one message, ended unless said otherwise. */
-const talk = Effect.fnUntraced(function*(name: string, more: Parameters<typeof newSession>[1] = {}, ended = true) {
+const talk = Effect.fnUntraced(function*(name: string, more: Parameters<typeof makeNewSession>[1] = {}, ended = true) {
   const store = yield* SessionStore.SessionStore
   const id = SessionId.make(name)
-  yield* store.create(newSession(name, more))
-  yield* store.append(id, [user(`words of ${name}`)])
+  yield* store.create(makeNewSession(name, more))
+  yield* store.append(id, [makeUserMessage(`words of ${name}`)])
   yield* RunRecord.RunRecord.use((record) =>
     record.append([{ sessionId: id, turnId: TurnId.make(`${name}:t`), at: 1, event: { _tag: "SessionEnded", reason: "shutdown" } }]))
   if (ended) yield* store.end(id, "text_response")
@@ -38,7 +38,7 @@ const talk = Effect.fnUntraced(function*(name: string, more: Parameters<typeof n
 
 const left = Effect.map(SessionStore.SessionStore.use((store) => store.list()), (all) => all.map(({ id }) => String(id)).toSorted())
 const prune = (older: number, source?: string) =>
-  Effect.flatMap(SessionRetention.beforeDays(older), (before) => SessionRetention.prune({ before, source }, true))
+  Effect.flatMap(SessionRetention.computeCutoff(older), (before) => SessionRetention.prune({ before, source }, true))
 
 describe("retention", () => {
   it.effect("removes ended sessions that are old, with messages, run record and search, and nothing else", () =>
@@ -117,7 +117,7 @@ describe("retention", () => {
       Effect.gen(function*() {
         const store = yield* SessionStore.SessionStore
         yield* talk("old", {}, false)
-        yield* store.append(SessionId.make("old"), Array.from({ length: 50 }, () => user("x".repeat(20_000))))
+        yield* store.append(SessionId.make("old"), Array.from({ length: 50 }, () => makeUserMessage("x".repeat(20_000))))
         yield* store.end(SessionId.make("old"), "text_response")
         yield* TestClock.adjust("100 days")
         yield* prune(90)

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import { commandOf, type Ended, runCommand, runScript } from "../support/runScript.ts"
-import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const id = SessionId.make("s")
@@ -68,7 +68,7 @@ it.live("a disk that takes no more is a failure with a remedy, and loses nothing
     assert.deepStrictEqual(stored, acknowledged(ended))
     assert.isAbove(stored.length, 0)
     assertSound(path)
-    yield* inStore(path, SessionStore.SessionStore.use((store) => store.append(id, [user("space again")])))
+    yield* inStore(path, SessionStore.SessionStore.use((store) => store.append(id, [makeUserMessage("space again")])))
     assert.strictEqual((yield* messages(path)).length, stored.length + 1)
   }).pipe(Effect.scoped))
 
@@ -86,14 +86,14 @@ it.live("sessions in a directory that can not be written are read, and writing s
   Effect.gen(function*() {
     const directory = yield* temporaryDirectory
     const path = `${directory}/state.db`
-    yield* inStore(path, SessionStore.SessionStore.use((store) => Effect.andThen(store.create(newSession(id)), store.append(id, [user("kept")]))))
+    yield* inStore(path, SessionStore.SessionStore.use((store) => Effect.andThen(store.create(makeNewSession(id)), store.append(id, [makeUserMessage("kept")]))))
     chmodSync(path, 0o444)
     chmodSync(directory, 0o555)
     yield* Effect.addFinalizer(() => Effect.sync(() => chmodSync(directory, 0o755)))
     const reading = <A, E>(body: Effect.Effect<A, E, SessionStore.SessionStore>) =>
       asOrdinaryUser(Effect.provide(body, SessionStore.layerSqlite({ path, readOnly: true }), { local: true }))
-    assert.deepStrictEqual(yield* reading(SessionStore.SessionStore.use((store) => store.messages(id))), [user("kept")])
-    const error = yield* Effect.flip(reading(SessionStore.SessionStore.use((store) => store.append(id, [user("lost")]))))
+    assert.deepStrictEqual(yield* reading(SessionStore.SessionStore.use((store) => store.messages(id))), [makeUserMessage("kept")])
+    const error = yield* Effect.flip(reading(SessionStore.SessionStore.use((store) => store.append(id, [makeUserMessage("lost")]))))
     assert.include(error.message, "cannot be written: make the file and its directory writable")
     assert.deepStrictEqual(readdirSync(directory), ["state.db"])
   }).pipe(Effect.scoped))

@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as SessionMaintenance from "../../src/session/SessionMaintenance.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
-import { newSession, suite, user } from "../support/sessionStoreConformance.ts"
+import { makeNewSession, suite, makeUserMessage } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 suite(
@@ -23,8 +23,8 @@ const id = SessionId.make("s")
 const withStore = <A, E, R>(path: string, body: Effect.Effect<A, E, R | SessionStore.SessionStore>) =>
   Effect.provide(body, SessionStore.layerSqlite({ path }), { local: true })
 
-const create = SessionStore.SessionStore.use((store) => store.create(newSession(id)))
-const append = (text: string) => SessionStore.SessionStore.use((store) => store.append(id, [user(text)]))
+const create = SessionStore.SessionStore.use((store) => store.create(makeNewSession(id)))
+const append = (text: string) => SessionStore.SessionStore.use((store) => store.append(id, [makeUserMessage(text)]))
 const read = SessionStore.SessionStore.use((store) => store.messages(id))
 const list = SessionStore.SessionStore.use((store) => store.list())
 
@@ -66,13 +66,13 @@ describe("opening", () => {
       const path = `${directory}/state.db`
       yield* withStore(path, Effect.andThen(create, append("hello")))
       assert.deepStrictEqual(readdirSync(directory), ["state.db"])
-      assert.deepStrictEqual(yield* withStore(path, read), [user("hello")])
+      assert.deepStrictEqual(yield* withStore(path, read), [makeUserMessage("hello")])
     }))
 
   it.effect("many first operations at once open one database", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`
-      const sessions = Array.from({ length: 10 }, (_, index) => newSession(`s${index}`))
+      const sessions = Array.from({ length: 10 }, (_, index) => makeNewSession(`s${index}`))
       yield* withStore(path, Effect.gen(function*() {
         const store = yield* SessionStore.SessionStore
         yield* Effect.forEach(sessions, store.create, { concurrency: "unbounded" })
@@ -101,17 +101,17 @@ it.effect("reads messages that were added since, also of another process, and th
       const store = yield* SessionStore.SessionStore
       const other = <A, E>(f: (store: SessionStore.Service) => Effect.Effect<A, E>) =>
         Effect.provide(SessionStore.SessionStore.use(f), SessionStore.layerSqlite({ path }), { local: true })
-      yield* store.create(newSession("again"))
-      yield* store.append(id, [user("a"), user("b")])
+      yield* store.create(makeNewSession("again"))
+      yield* store.append(id, [makeUserMessage("a"), makeUserMessage("b")])
       const first = yield* store.messages(id)
-      yield* other((store) => store.append(id, [user("c")]))
+      yield* other((store) => store.append(id, [makeUserMessage("c")]))
       const second = yield* store.messages(id)
-      assert.deepStrictEqual(second, ["a", "b", "c"].map(user))
+      assert.deepStrictEqual(second, ["a", "b", "c"].map(makeUserMessage))
       // What was read is the same object, so that nothing is made of it twice.
       assert.strictEqual(second[0], first[0])
       yield* TestClock.adjust(1)
-      yield* other((store) => Effect.andThen(store.remove(id), Effect.andThen(store.create(newSession("again")), store.append(id, ["x", "y", "z", "w"].map(user)))))
-      assert.deepStrictEqual(yield* store.messages(id), ["x", "y", "z", "w"].map(user))
+      yield* other((store) => Effect.andThen(store.remove(id), Effect.andThen(store.create(makeNewSession("again")), store.append(id, ["x", "y", "z", "w"].map(makeUserMessage)))))
+      assert.deepStrictEqual(yield* store.messages(id), ["x", "y", "z", "w"].map(makeUserMessage))
       yield* store.remove(id)
       assert.deepStrictEqual(yield* store.messages(id), [])
     }).pipe(Effect.provide(layer, { local: true }))
@@ -178,7 +178,7 @@ describe("what can not be opened is one line with a remedy", () => {
       assert.match(problems.join(), /NULL value in messages\.content/u)
       assert.deepStrictEqual(done, ["wrote what is readable to a new file (1 session, 1 message; lost: 1 message); incomplete: messages", "counted the messages of 1 session"])
       assert.isTrue(existsSync(keptAt ?? ""))
-      assert.deepStrictEqual(yield* withStore(path, read), [user("kept")])
+      assert.deepStrictEqual(yield* withStore(path, read), [makeUserMessage("kept")])
     }))
 
   it.effect("the database of another program", () =>
@@ -203,7 +203,7 @@ describe("other processes", () => {
         yield* Effect.sleep(1)
         other.exec("COMMIT")
         yield* Fiber.join(writing)
-        assert.deepStrictEqual(yield* read, [user("patient")])
+        assert.deepStrictEqual(yield* read, [makeUserMessage("patient")])
       }))
     }))
 
@@ -215,7 +215,7 @@ describe("other processes", () => {
         yield* append("before")
         const other = yield* rival(path)
         other.exec("BEGIN IMMEDIATE; DELETE FROM messages")
-        assert.deepStrictEqual(yield* read, [user("before")])
+        assert.deepStrictEqual(yield* read, [makeUserMessage("before")])
       }))
     }))
 
@@ -290,7 +290,7 @@ describe("stored messages", () => {
         for (const params of [cycle, { n: 1n }]) {
           const call = Prompt.toolCallPart({ id: "c", name: "tool", params, providerExecuted: false })
           const error = yield* Effect.flip(
-            store.append(id, [user("fine"), Prompt.assistantMessage({ content: [call] })])
+            store.append(id, [makeUserMessage("fine"), Prompt.assistantMessage({ content: [call] })])
           )
           assert.match(error.message, /^a message of role assistant cannot be stored \([^\n]*\): give tools results of plain JSON data$/u)
         }

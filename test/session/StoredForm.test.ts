@@ -48,7 +48,7 @@ describe("masked messages", () => {
     Effect.gen(function*() {
       const registry = Secrets.make()
       const message = result("the value is correct-horse-battery-7 and hunter-two-is-long-9")
-      const masked = Effect.provideService(StoredForm.maskedMessages([message]), Secrets.Secrets, registry)
+      const masked = Effect.provideService(StoredForm.maskMessages([message]), Secrets.Secrets, registry)
       assert.strictEqual((yield* masked)[0], message)
       registry.add("correct-horse-battery-7")
       const [first] = yield* masked
@@ -63,7 +63,7 @@ describe("masked messages", () => {
   it.effect("what one runtime masks is not masked in another", () =>
     Effect.gen(function*() {
       const message = result("AKIAIOSFODNN7EXAMPLE and ghp_0123456789abcdefghijABCDEFGHIJ456789")
-      const masked = StoredForm.maskedMessages([message])
+      const masked = StoredForm.maskMessages([message])
       const [hidden] = yield* masked
       assert.notStrictEqual(hidden, message)
       assert.strictEqual((yield* Effect.provideService(masked, Redaction.RedactSecrets, false))[0], message)

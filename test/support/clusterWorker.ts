@@ -65,8 +65,8 @@ const options = { concurrency: Number(concurrency) }
 const alone = Effect.gen(function*() {
   const ids = Array.from({ length: Number(rows) }, (_, row) => `row-${row}`)
   yield* say("ready")
-  for (const id of ids) yield* Cluster.submit(Cluster.turn({ id, sessionId: id, prompt: id.replace("-", " "), batch: "test" }))
-  yield* Cluster.settled(ids, (some) => say(`over ${some.size}`))
+  for (const id of ids) yield* Cluster.submit(Cluster.makeTurnRequest({ id, sessionId: id, prompt: id.replace("-", " "), batch: "test" }))
+  yield* Cluster.waitForOutcomes(ids, (some) => say(`over ${some.size}`))
 }).pipe(Effect.provide(Cluster.layerSqlite({ path: `${place}/cluster.db`, ...options }).pipe(Layer.provide(agent))))
 
 const asked = Effect.callback<void>((resume) => {

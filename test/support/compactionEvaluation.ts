@@ -50,7 +50,7 @@ const sealing: Compaction.ProviderCompaction = {
   }
 }
 
-const itemOf = (part: Prompt.Part): string | undefined => Json.string(Json.fields(part.options["codex_responses"])["compaction"])
+const itemOf = (part: Prompt.Part): string | undefined => Json.readString(Json.readFields(part.options["codex_responses"])["compaction"])
 
 /** Text of a conversation for its model; items of a provider are opened. */
 const known = (messages: ReadonlyArray<Prompt.Message>): string =>
@@ -92,7 +92,7 @@ export const evaluate = Effect.fnUntraced(function*({ provider, settings }: Setu
   for (const [index, message] of messages.entries()) {
     live = [...live, message]
     const isBeforeCall = messages[index + 1]?.role === "assistant" || index === messages.length - 1
-    const tokens = Split.tokensOfAll(live)
+    const tokens = Split.estimateTotalTokens(live)
     if (!isBeforeCall || tokens < limit) continue
     const before = live
     live = yield* engine.compact({ ...ids, messages: before, window, reason: "threshold", tokens })
@@ -106,7 +106,7 @@ export const evaluate = Effect.fnUntraced(function*({ provider, settings }: Setu
   const kept = new Set(live)
   return {
     compactions,
-    tokens: { whole: Split.tokensOfAll(messages), left: Split.tokensOfAll(live) },
+    tokens: { whole: Split.estimateTotalTokens(messages), left: Split.estimateTotalTokens(live) },
     lost: facts.filter((fact) => !text.includes(fact.text)),
     untested: facts.filter((fact) => messages.every((message) => !saidIn([message]).includes(fact.text) || kept.has(message))),
     isHeadSame,

@@ -1,7 +1,7 @@
 // Texts of config.yaml: those that the documentation shows, and every literal of the tests that has settings in it.
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { rootShape } from "../../src/config/internal/Tree.ts"
+import { getRootShape } from "../../src/config/internal/Tree.ts"
 import { root } from "./sources.ts"
 
 const filesBelow = (folder: string, ending: string): ReadonlyArray<string> =>
@@ -23,7 +23,7 @@ const literals = (text: string): ReadonlyArray<string> => [
   ...Array.from(text.matchAll(/`([^`\\$]*)`/g), ([, literal = ""]) => literal)
 ]
 
-const settingKeys = Array.from(rootShape()._tag === "Section" ? rootShape().fields.keys() : [])
+const settingKeys = Array.from(getRootShape()._tag === "Section" ? getRootShape().fields.keys() : [])
 const begins = new RegExp(`^\\s*(?:#[^\\n]*\\n)*(?:${settingKeys.join("|")}):`, "u")
 
 /** All texts, each once, with the file that has it. */

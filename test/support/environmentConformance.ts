@@ -9,7 +9,7 @@ import * as EnvironmentRules from "../../src/testing/EnvironmentRules.ts"
 
 export { graceful } from "../../src/testing/EnvironmentRules.ts"
 
-export type MakeSubject = Effect.Effect<EnvironmentRules.Tested, unknown, Scope.Scope | NodeServices.NodeServices>
+export type MakeSubject = Effect.Effect<EnvironmentRules.TestedEnvironment, unknown, Scope.Scope | NodeServices.NodeServices>
 
 /** Runs the suite on an environment. `reason` says why this machine has none. */
 export const conformance = (

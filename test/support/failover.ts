@@ -13,7 +13,7 @@ import * as Attempt from "../../src/routing/Attempt.ts"
 import * as Backoff from "../../src/routing/Backoff.ts"
 import * as Catalogue from "../../src/routing/Catalogue.ts"
 import * as RouteCallState from "../../src/routing/RouteCallState.ts"
-import { callModel, newLog, type Question, type Service as ModelRouter } from "../../src/routing/ModelRouter.ts"
+import { callModel, makeLog, type Question, type Service as ModelRouter } from "../../src/routing/ModelRouter.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
 import * as RateGuard from "../../src/routing/RateGuard.ts"
 import * as RateLimitGate from "../../src/routing/RateLimitGate.ts"
@@ -51,7 +51,7 @@ export interface Asked {
 
 const shared: RouteCallState.Shared = Effect.runSync(Effect.scoped(Effect.gen(function*() {
   return {
-    catalogue: Catalogue.bundled(),
+    catalogue: Catalogue.makeBundled(),
     endpoints: undefined,
     providers: yield* RoutedModelRouter.makeOpenProviders(() => Effect.die("nothing is opened")),
     limits: yield* RateLimitGate.makeLimits,
@@ -68,12 +68,12 @@ export const make = (
 ) => {
   const asked: Array<Asked> = []
   const router: ModelRouter = {
-    primary: Effect.succeed(Route.info(primary)),
+    primary: Effect.succeed(Route.toInfo(primary)),
     primaryRoute: Effect.succeed(primary),
     advance: () => Effect.succeed(undefined),
     call: <E>(interceptors: Stack.Interceptors, question: Question) => {
-      const { log = newLog(), route } = question
-      const info = Route.info(route ?? primary)
+      const { log = makeLog(), route } = question
+      const info = Route.toInfo(route ?? primary)
       const { provider } = Fake.make()
       const own: Service = {
         ...provider,
@@ -88,7 +88,7 @@ export const make = (
       }
       const managed = RouteCallState.manageRoute({ route: route ?? primary, pool: undefined, limits: undefined })
       return Effect.clockWith((clock) => Effect.flatMap(shared.catalogue.known(managed.route), (known) =>
-        Attempt.run<E>(RouteCallState.make({ shared, interceptors, question, log }, { hasNext: false, isPrimary: true }, managed, known, clock, 0), own)))
+        Attempt.runAttempt<E>(RouteCallState.makeCallState({ shared, interceptors, question, log }, { hasNext: false, isPrimary: true }, managed, known, clock, 0), own)))
     }
   }
   const notices: Array<string> = []

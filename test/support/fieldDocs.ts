@@ -1,7 +1,7 @@
 // Doc comments of the fields of Schemas, read from the sources: descriptions of the published JSON Schemas.
 import { readFileSync } from "node:fs"
 import { parseAst } from "rolldown/parseAst"
-import { snakeCase } from "../../src/config/Fields.ts"
+import { toSnakeCase } from "../../src/config/Fields.ts"
 
 type Program = ReturnType<typeof parseAst>
 type Node = Program["body"][number] | object
@@ -57,7 +57,7 @@ export const fieldDocs = (files: ReadonlyArray<string>): (name: string) => Field
           const value = inside(property, "value")
           const own = commentBefore(text, Number(member(property, "start"))) ?? docOf(value).text
           const doc = { text: own, fields: fieldsOf(text, value) }
-          return [[name, doc], [snakeCase(name), doc]]
+          return [[name, doc], [toSnakeCase(name), doc]]
         }))
       case "CallExpression": {
         // A method (`.pipe`, `.check`, `.annotate`) adds nothing to the fields of its object.

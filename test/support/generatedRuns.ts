@@ -284,12 +284,12 @@ export const runPlan = (plan: Plan) =>
       hooks: plan.withContext ? [Hooks.on("pre_llm_call", () => Effect.succeed("context of a plugin"))] : [],
       middleware: [
         ...plan.rewritesRequests
-          ? [Middleware.llmRequest({ name: "r", rewrite: (request) => Effect.succeed(Middleware.rewritten({ ...request, user: "u" })) })]
+          ? [Middleware.llmRequest({ name: "r", rewrite: (request) => Effect.succeed(Middleware.replacePayload({ ...request, user: "u" })) })]
           : [],
         ...plan.rewritesArguments
           ? [Middleware.toolRequest({
             name: "a",
-            rewrite: (args) => Effect.succeed("text" in args ? Middleware.rewritten({ ...args, text: `changed ${String(args["text"])}` }) : Middleware.unchanged)
+            rewrite: (args) => Effect.succeed("text" in args ? Middleware.replacePayload({ ...args, text: `changed ${String(args["text"])}` }) : Middleware.unchanged)
           })]
           : [],
         ...plan.addsMessages
@@ -310,7 +310,7 @@ export const runPlan = (plan: Plan) =>
       // A machine that is busy with other things writes late, and all the same.
       Layer.provide(Layer.succeed(TraceSettings.FlushDeadline, Duration.seconds(60))),
       Layer.provide(plan.compacts
-      ? Layer.mergeAll(Layer.succeed(CompactionPort.CompactionPort, compaction()), Layer.succeed(Catalogue.Catalogue, Catalogue.bundled()))
+      ? Layer.mergeAll(Layer.succeed(CompactionPort.CompactionPort, compaction()), Layer.succeed(Catalogue.Catalogue, Catalogue.makeBundled()))
       : Layer.empty))
     const sessionId = Ids.SessionId.make("generated")
     const listening = yield* Effect.scope

@@ -6,7 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { dirname } from "node:path"
-import { ofCause, render } from "../../src/cli/ErrorLine.ts"
+import { fromCause, render } from "../../src/cli/ErrorLine.ts"
 import { execute } from "../../src/cli/CommandRunner.ts"
 import * as LogLine from "../../src/cli/LogLine.ts"
 import { Output } from "../../src/cli/ProgramOutput.ts"
@@ -42,7 +42,7 @@ export const hermes = (args: ReadonlyArray<string>, place: Place): Effect.Effect
     yield* standIn(args, place)
     const { output, stderr, stdout } = capture()
     const secrets = Secrets.make()
-    const safe = { ...output, out: (text: string) => output.out(SafeText.plain(text)), err: (text: string) => output.err(SafeText.plain(text)) }
+    const safe = { ...output, out: (text: string) => output.out(SafeText.toPlainText(text)), err: (text: string) => output.err(SafeText.toPlainText(text)) }
     const say = output.streams.aside.write
     const exit = yield* Effect.exit(execute(args).pipe(Effect.provide(Layer.mergeAll(
       ChildProcesses.layer,
@@ -55,7 +55,7 @@ export const hermes = (args: ReadonlyArray<string>, place: Place): Effect.Effect
       Layer.succeed(ProcessVariables, process.env),
       Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => say(LogLine.render(logLevel, message, secrets)))])
     ).pipe(Layer.provideMerge(NodeServices.layer)))))
-    if (Exit.isFailure(exit)) say(render(ofCause(exit.cause, secrets).line))
+    if (Exit.isFailure(exit)) say(render(fromCause(exit.cause, secrets).line))
     return { code: Exit.isSuccess(exit) ? exit.value : 1, signal: null, stdout: stdout(), stderr: stderr() }
   }).pipe(Effect.scoped)
 

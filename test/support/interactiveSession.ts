@@ -83,7 +83,7 @@ export const session = <A, E, R>(
         terminal: {
           write: terminal.write,
           size: () => ({ columns: terminal.columns, rows: terminal.rows }),
-          paint: color ? Paint.make({ color, hyperlinks: false, theme: Theme.current() }) : Paint.plain,
+          paint: color ? Paint.make({ color, hyperlinks: false, theme: Theme.makeCurrentTheme() }) : Paint.plain,
           events,
           suspend: Effect.void,
           isLinear,

@@ -132,7 +132,7 @@ const config = (): JsonSchema => {
   const defaults = Schema.encodeUnknownSync(SettingsSchema)(Schema.decodeUnknownSync(SettingsSchema)({}))
   const { definitions, schema } = Schema.toJsonSchemaDocument(SettingsSchema)
   if (Object.keys(definitions).length > 0) throw new Error("config.yaml: a recursive setting needs $defs in its schema")
-  const { properties, ...rest } = asLoaded(schema, Tree.rootShape(), docs("fields"), defaults)
+  const { properties, ...rest } = asLoaded(schema, Tree.getRootShape(), docs("fields"), defaults)
   const pools = objectOf(objectOf(objectOf(properties)[providerKeysKey])["additionalProperties"])
   const { [providerKeysKey]: _, ...keys } = objectOf(properties)
   return {
@@ -177,7 +177,7 @@ const events = (title: string, description: string, of: Schema.Constraint, modul
 
 /** The JSON Schema of a payload, with the comments of its row of the table. */
 const payload = (name: Payloads.HookName, row: FieldDoc | undefined): JsonSchema => {
-  const { $schema, $id, properties, title, ...rest } = Payloads.jsonSchema(name)
+  const { $schema, $id, properties, title, ...rest } = Payloads.makeJsonSchema(name)
   const fields = row?.fields.get("payload")?.fields
   return {
     $schema,

@@ -45,7 +45,7 @@ export const play = (turns: ReadonlyArray<Fake.Turn>, middleware: ReadonlyArray<
   return { fake, reached, program, layer, sessionId }
 }
 
-export const texts = (messages: ReadonlyArray<Prompt.Message> | undefined): ReadonlyArray<string> => (messages ?? []).slice(1).map(Conversation.text)
+export const texts = (messages: ReadonlyArray<Prompt.Message> | undefined): ReadonlyArray<string> => (messages ?? []).slice(1).map(Conversation.readText)
 export const results = (messages: ReadonlyArray<Prompt.Message> | undefined): ReadonlyArray<unknown> =>
   (messages ?? []).flatMap((message) => message.role === "tool"
     ? message.content.flatMap((part) => part.type === "tool-result" ? [part.result] : []) : [])

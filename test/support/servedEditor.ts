@@ -58,7 +58,7 @@ export const world = Effect.fnUntraced(function*(
       const live = yield* LiveSession.make({ session: { id, cwd }, cwd, mode })
       lives.push(live)
       const slow = Effect.onInterrupt(Effect.andThen(Effect.sync(() => compacting++), Effect.never), () => Effect.sync(() => compacting--))
-      const changes = Effect.map(Effect.flatMap(live.state, ({ session }) => ChangeSets.history(session.id)), ({ runs }) => runs)
+      const changes = Effect.map(Effect.flatMap(live.state, ({ session }) => ChangeSets.readHistory(session.id)), ({ runs }) => runs)
       return { live, cwd, changes: Effect.provideContext(changes, runtime), models: Effect.succeed([]), commands: [{ name: "compact", description: "Slow", run: () => slow }, { name: "broken", description: "Fails", run: () => Effect.fail("It is broken.") }], notices: [], window: Effect.undefined }
     }, Effect.provideContext(runtime)),
     list: Effect.succeed([]),

@@ -13,7 +13,7 @@ const program = Effect.gen(function*() {
   yield* store.create({ id, source: "cli", provider: "test", model: "test", systemPrompt: "" })
   yield* store.append(id, [Prompt.userMessage({ content: [Prompt.textPart({ text: "list" })] })])
   yield* store.append(id, [Prompt.assistantMessage({ content: [call("c1"), call("c2"), call("c3")] })])
-  yield* store.append(id, [Conversation.toolResult({ id: "c2", name: "terminal" }, { output: "b", isFailure: false })])
+  yield* store.append(id, [Conversation.makeToolResult({ id: "c2", name: "terminal" }, { output: "b", isFailure: false })])
   yield* Effect.sync(() => process.kill(process.pid, "SIGKILL"))
 })
 

@@ -9,13 +9,13 @@ import { SessionId } from "../../src/domain/Ids.ts"
 import * as Secrets from "../../src/domain/Secrets.ts"
 import { SessionSearch } from "../../src/session/SessionSearch.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
-import { newSession, user } from "../../src/testing/SessionSamples.ts"
+import { makeNewSession, makeUserMessage } from "../../src/testing/SessionSamples.ts"
 import * as SessionStoreRules from "../../src/testing/SessionStoreRules.ts"
 import { encoded, plantedKeys } from "./plantedKeys.ts"
 import * as PromptMessages from "./promptMessages.ts"
 import { effectProp } from "./property.ts"
 
-export { assistant, calling, newSession, result, user } from "../../src/testing/SessionSamples.ts"
+export { makeAssistantMessage, makeToolCalls, makeNewSession, buildToolResult, makeUserMessage } from "../../src/testing/SessionSamples.ts"
 
 /** The URLs of files, which a deep comparison takes for equal whatever they are. */
 const addresses = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> => {
@@ -44,7 +44,7 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
       ({ messages }) =>
         Effect.gen(function*() {
           const store = yield* SessionStore
-          yield* store.create(newSession(a))
+          yield* store.create(makeNewSession(a))
           yield* store.append(a, messages)
           const read = yield* store.messages(a)
           assert.deepStrictEqual(read, messages)
@@ -55,16 +55,16 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
   })
 
   describe(`${name}: secrets`, () => {
-    test("what a runtime holds is in nothing that is kept or found, nor are keys that a model or a tool says", Secrets.provided(Effect.gen(function*() {
+    test("what a runtime holds is in nothing that is kept or found, nor are keys that a model or a tool says", Secrets.provideRegistry(Effect.gen(function*() {
       const store = yield* SessionStore
       const held = "Kq7vWn2pXr9-nobody-knows-tB4mZc6y"
       const [, foreign = ""] = plantedKeys[0] ?? []
-      yield* Secrets.registered({ key: Redacted.make(held) })
+      yield* Secrets.registerSecrets({ key: Redacted.make(held) })
       const text = Object.values(encoded).map((encode) => encode(held)).join(" and ")
-      const plain = user("no secret in it")
+      const plain = makeUserMessage("no secret in it")
       const options = { test: { signed: text } }
       const messages = [
-        user(text),
+        makeUserMessage(text),
         Prompt.systemMessage({ content: text }),
         Prompt.assistantMessage({
           content: [
@@ -73,10 +73,10 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
             Prompt.toolCallPart({ id: "c1", name: "read_file", params: { deep: [{ path: text }] }, providerExecuted: false })
           ]
         }),
-        Conversation.toolResult({ id: "c1", name: "read_file" }, { output: { list: [text, foreign] }, isFailure: false, modelOutput: [Prompt.textPart({ text })] }),
+        Conversation.makeToolResult({ id: "c1", name: "read_file" }, { output: { list: [text, foreign] }, isFailure: false, modelOutput: [Prompt.textPart({ text })] }),
         plain
       ]
-      yield* store.create(newSession(a, { title: `about ${held}`, systemPrompt: text }))
+      yield* store.create(makeNewSession(a, { title: `about ${held}`, systemPrompt: text }))
       yield* store.append(a, messages)
       const session = Option.getOrThrow(yield* store.get(a))
       const kept = yield* store.messages(a)

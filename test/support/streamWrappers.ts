@@ -1,7 +1,7 @@
 // Wrappers of random streams, as `streamScenario` describes them.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type ExecuteOptions, hold, type ModelResponse, type OnPart, type StreamPart, textDelta } from "../../src/domain/Model.ts"
+import { type ExecuteOptions, hold, type ModelResponse, type OnPart, type StreamPart, makeTextDelta } from "../../src/domain/Model.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
 import type { NextCall } from "../../src/middleware/PlainExecution.ts"
@@ -39,7 +39,7 @@ const onPartOf = (wrapper: Wrapper): OnPart | undefined => {
       const step = stepOf(wrapper, ++calls, texts)
       if (step._tag === "hold") return Effect.succeed(hold)
       if (step._tag === "broken") return step.how === "die" ? Effect.die(`broken${wrapper.id}`) : Effect.never
-      return Effect.succeed(step.texts.join() === texts.join() ? parts : step.texts.map((text) => textDelta("1", text)))
+      return Effect.succeed(step.texts.join() === texts.join() ? parts : step.texts.map((text) => makeTextDelta("1", text)))
     })
 }
 
@@ -123,7 +123,7 @@ const stageOf = (stage: Stage): Middleware.Any => {
       if (step._tag === "broken") return step.how === "die" ? Effect.die(`broken${stage.id}`) : Effect.never
       return step.texts.join() === texts.join() && step.texts.length === texts.length
         ? Middleware.noChanges
-        : Middleware.withModifications({ parts: step.texts.map((text) => textDelta("1", text)) })
+        : Middleware.withModifications({ parts: step.texts.map((text) => makeTextDelta("1", text)) })
     }
   })
 }

@@ -140,7 +140,7 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
           column = Math.min(terminal.columns - 1, (Math.floor(column / 8) + 1) * 8)
         } else {
           const part = /^\P{Cc}+/u.exec(rest)?.[0] ?? char
-          for (const grapheme of Width.graphemes(part)) put(grapheme.text, grapheme.width)
+          for (const grapheme of Width.splitGraphemes(part)) put(grapheme.text, grapheme.width)
           rest = rest.slice(part.length)
           continue
         }

@@ -67,7 +67,7 @@ describe("files that fail now and then", () => {
     it.effect(`${name} fails with its name, and has done nothing; the others do not fail`, () =>
       Effect.gen(function*() {
         const inner = yield* world
-        const files = Chaos.files(inner, Chaos.make({ seed: 1, rates: { failed: 1 } }), [name])
+        const files = Chaos.wrapFiles(inner, Chaos.make({ seed: 1, rates: { failed: 1 } }), [name])
         const before = yield* stateOf(inner)
         const { reason } = yield* Effect.flip(operations[name](files))
         assert.deepInclude(reason, { _tag: "Busy", method: name, description: "busy, as this test wants it" })
@@ -76,7 +76,7 @@ describe("files that fail now and then", () => {
           if (other === name) continue
           const fresh = yield* world
           const expected = yield* Effect.exit(operations[other](fresh))
-          const exit = yield* Effect.exit(operations[other](Chaos.files(yield* world, Chaos.make({ seed: 1, rates: { failed: 1 } }), [name])))
+          const exit = yield* Effect.exit(operations[other](Chaos.wrapFiles(yield* world, Chaos.make({ seed: 1, rates: { failed: 1 } }), [name])))
           assert.strictEqual(exit._tag, expected._tag, other)
         }
       }).pipe(Effect.scoped))
@@ -85,7 +85,7 @@ describe("files that fail now and then", () => {
   it.effect("all operations fail where none is named", () =>
     Effect.gen(function*() {
       for (const name of names) {
-        const { reason } = yield* Effect.flip(operations[name](Chaos.files(yield* world, Chaos.make({ seed: 1, rates: { failed: 1 } }))))
+        const { reason } = yield* Effect.flip(operations[name](Chaos.wrapFiles(yield* world, Chaos.make({ seed: 1, rates: { failed: 1 } }))))
         assert.deepInclude(reason, { _tag: "Busy", method: name })
       }
     }).pipe(Effect.scoped))
@@ -94,7 +94,7 @@ describe("files that fail now and then", () => {
     Effect.gen(function*() {
       const rates: { failed: number } = { failed: 0 }
       const inner = yield* world
-      const files = Chaos.files(inner, Chaos.make({ seed: 1, rates }))
+      const files = Chaos.wrapFiles(inner, Chaos.make({ seed: 1, rates }))
       const file = yield* files.open("/a/one", { flag: "r+" })
       const each: Readonly<Record<Exclude<keyof FileSystem.File, typeof FileSystem.FileTypeId>, Effect.Effect<unknown, PlatformError>>> = {
         read: file.read(new Uint8Array(1)),

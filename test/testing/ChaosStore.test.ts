@@ -27,12 +27,12 @@ type Store = SessionStore.Service
 /** Each operation once, on a session that is there. */
 const operations: Readonly<Record<Chaos.StoreOperation, (store: Store) => Effect.Effect<unknown, unknown, Scope.Scope>>> = {
   acquire: (store) => store.acquire(id),
-  append: (store) => store.append(id, [SessionSamples.user("Hello?")]),
+  append: (store) => store.append(id, [SessionSamples.makeUserMessage("Hello?")]),
   begin: (store) => store.begin(id, ["c1"]),
   begun: (store) => store.begun(id),
   committed: (store) => store.committed ?? Effect.void,
   continueIn: (store) => store.continueIn(id, next),
-  create: (store) => store.create(SessionSamples.newSession("another")),
+  create: (store) => store.create(SessionSamples.makeNewSession("another")),
   end: (store) => store.end(id, "text_response"),
   get: (store) => store.get(id),
   list: (store) => store.list(),
@@ -61,8 +61,8 @@ describe("a store that fails now and then", () => {
     it.effect(`${name} fails with its name, and has done nothing; the others do not fail`, () =>
       Effect.gen(function*() {
         const inner = yield* SessionStore.SessionStore
-        yield* inner.create(SessionSamples.newSession("s"))
-        const chaotic = yield* Layer.build(Chaos.store(Layer.succeed(SessionStore.SessionStore, inner), Chaos.make({ seed: 1, rates: { failed: 1 } }), [name]))
+        yield* inner.create(SessionSamples.makeNewSession("s"))
+        const chaotic = yield* Layer.build(Chaos.layerStore(Layer.succeed(SessionStore.SessionStore, inner), Chaos.make({ seed: 1, rates: { failed: 1 } }), [name]))
         const store = yield* Effect.provideContext(SessionStore.SessionStore, chaotic)
         const before = yield* stateOf(inner)
         const error = yield* Effect.flip(operations[name](store))
@@ -77,7 +77,7 @@ describe("a store that fails now and then", () => {
     Effect.gen(function*() {
       const played = (seed: number) =>
         Effect.forEach(Array.from({ length: 200 }), () => Effect.isSuccess(SessionStore.SessionStore.use((store) => store.list()))).pipe(
-          Effect.provide(Chaos.store(SessionStore.layerMemory, Chaos.make({ seed, rates: { failed: 0.25 } })))
+          Effect.provide(Chaos.layerStore(SessionStore.layerMemory, Chaos.make({ seed, rates: { failed: 0.25 } })))
         )
       const [first, again, other] = [yield* played(1), yield* played(1), yield* played(2)]
       assert.deepStrictEqual(first, again)
@@ -103,7 +103,7 @@ describe("a store that fails now and then", () => {
             })),
             Effect.exit
           )
-        const exit = yield* runWith(Chaos.store(kept, Chaos.make({ seed, rates: { failed: 0.15 } })))
+        const exit = yield* runWith(Chaos.layerStore(kept, Chaos.make({ seed, rates: { failed: 0.15 } })))
         const end = Exit.isSuccess(exit) ? exit.value.exit : exit.cause.reasons.map((reason) => reason._tag === "Fail" ? reason.error._tag : reason._tag).join()
         ends.set(end, (ends.get(end) ?? 0) + 1)
         assert.include(["text_response", "SessionStoreError"], end, `seed ${seed}`)

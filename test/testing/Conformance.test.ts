@@ -13,21 +13,21 @@ import * as Conformance from "../../src/testing/Conformance.ts"
 class Box extends Context.Service<Box, { readonly content: Array<number> }>()("test/Box") {}
 
 const rules = [
-  Conformance.rule("box", "is empty", Box.use(({ content }) => Effect.sync(() => Check.same(content, [])))),
-  Conformance.rule("box", "is filled", Box.use(({ content }) => Effect.sync(() => void content.push(1)))),
-  Conformance.rule("box", "breaks by a comparison", Effect.sync(() => Check.same({ a: [1, new Set(["b"])] }, { a: [1, new Set(["c"])] }, "the set"))),
-  Conformance.rule("box", "breaks by a failure", Effect.fail(new Error("gone"))),
-  Conformance.timedRule("time", "moves when it is told to", Effect.gen(function*() {
+  Conformance.makeRule("box", "is empty", Box.use(({ content }) => Effect.sync(() => Check.equals(content, [])))),
+  Conformance.makeRule("box", "is filled", Box.use(({ content }) => Effect.sync(() => void content.push(1)))),
+  Conformance.makeRule("box", "breaks by a comparison", Effect.sync(() => Check.equals({ a: [1, new Set(["b"])] }, { a: [1, new Set(["c"])] }, "the set"))),
+  Conformance.makeRule("box", "breaks by a failure", Effect.fail(new Error("gone"))),
+  Conformance.makeTimedRule("time", "moves when it is told to", Effect.gen(function*() {
     const before = yield* Clock.currentTimeMillis
     yield* TestClock.adjust("1 hour")
-    Check.same((yield* Clock.currentTimeMillis) - before, 3_600_000)
+    Check.equals((yield* Clock.currentTimeMillis) - before, 3_600_000)
   }))
 ]
 
 describe("Conformance", () => {
   it.live("a report has the end of each rule, each on a subject of its own", () =>
     Effect.gen(function*() {
-      const results = yield* Conformance.report(rules, Layer.sync(Box, () => ({ content: [] })))
+      const results = yield* Conformance.runRules(rules, Layer.sync(Box, () => ({ content: [] })))
       assert.deepStrictEqual(results.map(({ broken, name }) => [name, broken?.message]), [
         ["is empty", undefined],
         ["is filled", undefined],
@@ -36,7 +36,7 @@ describe("Conformance", () => {
         ["moves when it is told to", undefined]
       ])
       assert.deepStrictEqual(results[2]?.broken?.actual, { a: [1, new Set(["b"])] })
-      const unmade = yield* Conformance.report(rules.slice(0, 1), Layer.effect(Box, Effect.fail(new Error("no box here"))))
+      const unmade = yield* Conformance.runRules(rules.slice(0, 1), Layer.effect(Box, Effect.fail(new Error("no box here"))))
       assert.deepStrictEqual(unmade.map(({ broken }) => broken?.message), ["is empty: no box here"])
     }))
 
@@ -59,7 +59,7 @@ describe("Conformance", () => {
 
   it.live("an interrupted rule is interrupted, and not broken", () =>
     Effect.gen(function*() {
-      const exit = yield* Effect.exit(Conformance.rule("box", "ends", Effect.interrupt).check)
+      const exit = yield* Effect.exit(Conformance.makeRule("box", "ends", Effect.interrupt).check)
       assert.isTrue(Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause))
     }))
 
@@ -70,13 +70,13 @@ describe("Conformance", () => {
       [() => Check.includes(undefined, "x"), "undefined should contain \"x\""],
       [() => Check.excludes("abc", "b"), "\"abc\" should not contain \"b\""],
       [() => Check.matches("abc", /^b/), "\"abc\" should match /^b/"],
-      [() => Check.has({ a: 1, b: 2 }, { a: 2 }), "{\"a\":1} should be {\"a\":2}"],
-      [() => Check.has({ a: 1 }, { b: undefined }), "{} should be {}"],
+      [() => Check.hasFields({ a: 1, b: 2 }, { a: 2 }), "{\"a\":1} should be {\"a\":2}"],
+      [() => Check.hasFields({ a: 1 }, { b: undefined }), "{} should be {}"],
       [() => Check.includesAll([1, 2], [2, 3]), "3 should be one of [1,2]"],
-      [() => Check.same(new Uint8Array([1]), new Uint8Array([2])), "1 bytes should be 1 bytes"]
+      [() => Check.equals(new Uint8Array([1]), new Uint8Array([2])), "1 bytes should be 1 bytes"]
     ]
     for (const [run, message] of broken) assert.throws(run, message)
-    Check.has({ a: 1, b: 2 }, { a: 1 })
+    Check.hasFields({ a: 1, b: 2 }, { a: 1 })
     Check.includesAll([1, [2]], [[2]])
   })
 })

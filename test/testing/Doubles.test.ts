@@ -43,7 +43,7 @@ describe("doubles", () => {
         Layer.provide(ScriptedEnvironment.layer())
       )
       const rules = EnvironmentRules.rules.filter(({ about }) => about === "files")
-      assert.deepStrictEqual(broken(yield* Conformance.report(rules, subject)).map(([name]) => name), [
+      assert.deepStrictEqual(broken(yield* Conformance.runRules(rules, subject)).map(([name]) => name), [
         "are those that commands see, as bytes",
         "are told by name, kind, size, mode and time",
         "may be temporary"
@@ -93,9 +93,9 @@ describe("doubles", () => {
 
   it.effect("recorders have the events and the hooks of a run, and a repeatable run its ids", () =>
     Effect.gen(function*() {
-      const once = TestRun.repeatable(Effect.gen(function*() {
-        const { all, events, onEvent, text } = TestRun.eventRecorder()
-        const { hooks, payloads, told } = TestRun.hookRecorder()
+      const once = TestRun.runRepeatably(Effect.gen(function*() {
+        const { all, events, onEvent, text } = TestRun.makeEventRecorder()
+        const { hooks, payloads, told } = TestRun.makeHookRecorder()
         const model = Scripted.layer([Scripted.complete({ pieces: ["a ", "b"] })])
         yield* Agent.run({ prompt: "Say it.", sessionId: "s1", onEvent, streaming: true }).pipe(Effect.provide(Runtime.layer({ provider: model, hooks })))
         assert.strictEqual(text(), "a b")
@@ -113,13 +113,13 @@ describe("doubles", () => {
   it.effect("tools, files and stores fail as often as they are told to", () =>
     Effect.gen(function*() {
       const source = Chaos.make({ seed: 1, rates: { failed: 0.5 } })
-      const files = Chaos.files(yield* MemoryFiles.make({ "/a": "1" }), source)
+      const files = Chaos.wrapFiles(yield* MemoryFiles.make({ "/a": "1" }), source)
       const reads = yield* Effect.forEach(Array.from({ length: 40 }), () => Effect.match(files.readFileString("/a"), { onFailure: ({ reason }) => reason._tag, onSuccess: (text) => text }))
       assert.deepStrictEqual(new Set(reads), new Set(["1", "Busy"]))
       assert.strictEqual(reads.filter((one) => one === "Busy").length, source.played.get("failed"))
 
-      const writes = yield* SessionStore.SessionStore.use((store) => Effect.forEach(Array.from({ length: 20 }, (_, at) => `s${at}`), (id) => Effect.exit(store.create(SessionSamples.newSession(id))))).pipe(
-        Effect.provide(Chaos.store(SessionStore.layerMemory, Chaos.make({ seed: 2, rates: { failed: 0.5 } })))
+      const writes = yield* SessionStore.SessionStore.use((store) => Effect.forEach(Array.from({ length: 20 }, (_, at) => `s${at}`), (id) => Effect.exit(store.create(SessionSamples.makeNewSession(id))))).pipe(
+        Effect.provide(Chaos.layerStore(SessionStore.layerMemory, Chaos.make({ seed: 2, rates: { failed: 0.5 } })))
       )
       assert.deepStrictEqual(new Set(writes.map(({ _tag }) => _tag)), new Set(["Success", "Failure"]))
 
@@ -127,23 +127,23 @@ describe("doubles", () => {
       const toolkit = Toolkit.make(Note)
       let ran = 0
       const notes = Toolset.make("notes", toolkit, toolkit.toLayer({ note: () => Effect.sync(() => `noted ${++ran}`) }))
-      const { events, onEvent } = TestRun.eventRecorder()
+      const { events, onEvent } = TestRun.makeEventRecorder()
       yield* Agent.run({ prompt: "Note it.", onEvent }).pipe(Effect.provide(Runtime.layer({
         provider: Scripted.layer([Scripted.complete({ toolCalls: [{ name: "note", params: {} }] }), Scripted.complete("It failed.")]),
         tools: [notes],
-        middleware: [Chaos.tools(Chaos.make({ seed: 3, rates: { failed: 1 } }))]
+        middleware: [Chaos.makeToolMiddleware(Chaos.make({ seed: 3, rates: { failed: 1 } }))]
       })))
       assert.deepStrictEqual([events("ToolFinished").map(({ status }) => status), ran], [["error"], 0])
     }))
 })
 
 describe("rules of toolsets, middleware and hooks", () => {
-  const toolRules = <E>(made: Effect.Effect<ToolRules.Tested, E, Scope.Scope>) =>
-    Effect.map(Conformance.report(ToolRules.rules, Layer.effect(ToolRules.Subject, made)), broken)
+  const toolRules = <E>(made: Effect.Effect<ToolRules.TestedTools, E, Scope.Scope>) =>
+    Effect.map(Conformance.runRules(ToolRules.rules, Layer.effect(ToolRules.Subject, made)), broken)
 
   it.live("toolsets that come with the package keep theirs", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* toolRules(ToolRules.of(Todo.toolset, [{ tool: "todo", params: {} }]).pipe(Effect.provide(Todo.layer))), [])
+      assert.deepStrictEqual(yield* toolRules(ToolRules.bindSubject(Todo.toolset, [{ tool: "todo", params: {} }]).pipe(Effect.provide(Todo.layer))), [])
     }))
 
   it.live("a toolset that breaks them is named with each", () =>
@@ -151,12 +151,12 @@ describe("rules of toolsets, middleware and hooks", () => {
       const Odd = Tool.make("odd name", { description: "", parameters: Schema.Struct({ n: Schema.Finite }), success: Schema.String })
       const toolkit = Toolkit.make(Odd)
       const odd = Toolset.make("odd", toolkit, toolkit.toLayer({ "odd name": () => Effect.die("never") }))
-      const found = yield* toolRules(ToolRules.of(odd, [{ tool: "odd name", params: { n: 1 } }]))
+      const found = yield* toolRules(ToolRules.bindSubject(odd, [{ tool: "odd name", params: { n: 1 } }]))
       assert.includeMembers(found.map(([name]) => name), ["have names that every model API takes, each once", "say what a tool does", "of the examples succeed with results that are JSON"])
     }))
 
-  const runRules = (rules: ReadonlyArray<Conformance.Rule<RunRules.Subject>>, runtime: RunRules.Tested["runtime"]) =>
-    Effect.map(Conformance.report(rules, Layer.succeed(RunRules.Subject, { runtime })), broken).pipe(Effect.provide(Logger.layer([])))
+  const runRules = (rules: ReadonlyArray<Conformance.Rule<RunRules.Subject>>, runtime: RunRules.TestedRuntime["runtime"]) =>
+    Effect.map(Conformance.runRules(rules, Layer.succeed(RunRules.Subject, { runtime })), broken).pipe(Effect.provide(Logger.layer([])))
 
   it.live("middleware that comes with the package keeps them; one that breaks them is named", () =>
     Effect.gen(function*() {
@@ -168,7 +168,7 @@ describe("rules of toolsets, middleware and hooks", () => {
 
   it.live("consumers of hooks keep them; one that fails is named with each run", () =>
     Effect.gen(function*() {
-      const { hooks, told } = TestRun.hookRecorder()
+      const { hooks, told } = TestRun.makeHookRecorder()
       assert.deepStrictEqual(yield* runRules(RunRules.hooks, (parts) => Runtime.layer({ ...parts, hooks })), [])
       assert.isAbove(told().length, 20)
       const failing = Hooks.on("post_tool_call", () => Effect.fail(new AiError.InternalProviderError({ description: "broken" })))

@@ -94,7 +94,7 @@ describe("environments that break a rule", () => {
       Effect.gen(function*() {
         const rules = EnvironmentRules.rules.filter((one) => nameOf(one) === rule)
         const limit = hanging.has(does) ? "3 seconds" : "30 seconds"
-        const [result] = yield* Effect.provide(Conformance.report(rules, mutated(change), { limit }), Logger.layer([]))
+        const [result] = yield* Effect.provide(Conformance.runRules(rules, mutated(change), { limit }), Logger.layer([]))
         assert.isDefined(result?.broken)
         assert.strictEqual(result?.broken?.message.includes("did not end within") === true, hanging.has(does), result?.broken?.message)
       }), { timeout: 60_000 })

@@ -11,7 +11,7 @@ import * as Response from "effect/ai/Response"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Agent as AgentKey } from "../../src/agent/Agent.ts"
-import { textDelta } from "../../src/domain/Model.ts"
+import { makeTextDelta } from "../../src/domain/Model.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
@@ -19,7 +19,7 @@ import type { Service } from "../../src/provider/Provider.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Conformance from "../../src/testing/Conformance.ts"
-import { moved } from "../../src/testing/PlayedRuns.ts"
+import { advanceClockUntilDone } from "../../src/testing/PlayedRuns.ts"
 import * as ProviderRules from "../../src/testing/ProviderRules.ts"
 import * as RunRules from "../../src/testing/RunRules.ts"
 import * as ToolRules from "../../src/testing/ToolRules.ts"
@@ -49,9 +49,9 @@ const brokenAtOnce = <R, E>(rule: Conformance.Rule<R> | undefined, subject: Laye
   Effect.gen(function*() {
     const before = begun
     const hangs = () => begun > before
-    const played = yield* Effect.forkChild(Effect.provide(Conformance.report(rule === undefined ? [] : [rule], subject), Logger.layer([])))
+    const played = yield* Effect.forkChild(Effect.provide(Conformance.runRules(rule === undefined ? [] : [rule], subject), Logger.layer([])))
     while (!hangs() && played.pollUnsafe() === undefined) yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve)))
-    const [result] = yield* moved(Fiber.join(played))
+    const [result] = yield* advanceClockUntilDone(Fiber.join(played))
     return result?.broken?.message
   })
 
@@ -62,7 +62,7 @@ const broken = <R, E>(rules: ReadonlyArray<Conformance.Rule<R>>, subjects: Reado
     it.live(nameOf(rule), () =>
       Effect.gen(function*() {
         if (subject === undefined) return assert.fail("nothing here breaks it")
-        const [result] = yield* Effect.provide(Conformance.report([rule], subject), Logger.layer([]))
+        const [result] = yield* Effect.provide(Conformance.runRules([rule], subject), Logger.layer([]))
         assert.isDefined(result?.broken)
       }))
   }
@@ -92,7 +92,7 @@ describe("what hangs and cannot be interrupted", () => {
       const Wait = Tool.make("wait", { description: "Waits for ever", success: Schema.Finite })
       const toolkit = Toolkit.make(Wait)
       const toolset = Toolset.make("waits", toolkit, toolkit.toLayer({ wait: () => hanging }))
-      const subject = Layer.effect(ToolRules.Subject, ToolRules.of(toolset, [{ tool: "wait", params: {} }]))
+      const subject = Layer.effect(ToolRules.Subject, ToolRules.bindSubject(toolset, [{ tool: "wait", params: {} }]))
       assert.strictEqual(yield* brokenAtOnce(named(ToolRules.rules, /interrupted$/), subject), "wait should end within ten seconds of its interruption")
     }))
 
@@ -117,15 +117,15 @@ describe("what hangs and cannot be interrupted", () => {
       const limit = "20 millis"
       const over = "any: did not end within 20ms"
       const checks: ReadonlyArray<readonly [Conformance.Rule<never>, Layer.Layer<never>]> = [
-        [Conformance.rule("box", "any", hanging), box],
-        [Conformance.rule("box", "any", Effect.never), box],
-        [Conformance.timedRule("box", "any", Effect.sleep("1 hour")), box],
-        [Conformance.rule("box", "any", Effect.void), Layer.effectDiscard(hanging)],
-        [Conformance.rule("box", "any", Effect.void), Layer.effectDiscard(Effect.addFinalizer(() => hanging))],
-        [Conformance.rule("box", "any", Effect.addFinalizer(() => hanging)), box]
+        [Conformance.makeRule("box", "any", hanging), box],
+        [Conformance.makeRule("box", "any", Effect.never), box],
+        [Conformance.makeTimedRule("box", "any", Effect.sleep("1 hour")), box],
+        [Conformance.makeRule("box", "any", Effect.void), Layer.effectDiscard(hanging)],
+        [Conformance.makeRule("box", "any", Effect.void), Layer.effectDiscard(Effect.addFinalizer(() => hanging))],
+        [Conformance.makeRule("box", "any", Effect.addFinalizer(() => hanging)), box]
       ]
       for (const [rule, subject] of checks) {
-        const [result] = yield* Conformance.report([rule], subject, { limit })
+        const [result] = yield* Conformance.runRules([rule], subject, { limit })
         assert.strictEqual(result?.broken?.message, over)
         for (const sharing of ["each", "all"] as const) {
           const tests: Array<() => Promise<void>> = []
@@ -144,7 +144,7 @@ describe("toolsets that break a rule", () => {
   const toolkit = Toolkit.make(Double)
   const toolset = Toolset.make("maths", toolkit, toolkit.toLayer({ double: ({ n }) => Effect.succeed(n * 2) }))
   const changed = (change: (tool: Toolset.BoundTool) => Toolset.BoundTool) =>
-    Layer.effect(ToolRules.Subject, Effect.map(ToolRules.of(toolset, [{ tool: "double", params: { n: 2 } }]), (tested) => ({ ...tested, tools: tested.tools.map(change) })))
+    Layer.effect(ToolRules.Subject, Effect.map(ToolRules.bindSubject(toolset, [{ tool: "double", params: { n: 2 } }]), (tested) => ({ ...tested, tools: tested.tools.map(change) })))
   const defined = (definition: Partial<Toolset.BoundTool["definition"]>) => changed((tool) => ({ ...tool, definition: { ...tool.definition, ...definition } }))
 
   broken(ToolRules.rules, {
@@ -167,7 +167,7 @@ describe("providers that break a rule", () => {
   const many = (turn: Scripted.Turn) => Effect.map(Scripted.make(Array.from({ length: 8 }, () => turn)), ({ provider }) => provider)
   const answer = many(Scripted.complete({ pieces: ["hello ", "to you"] }))
   const answering = (change: (provider: Service) => Service) => Layer.effect(ProviderRules.Subject, Effect.map(answer, (provider) => ({ answering: change(provider) })))
-  const beside = <E>(make: Effect.Effect<Omit<ProviderRules.Tested, "answering">, E>) =>
+  const beside = <E>(make: Effect.Effect<Omit<ProviderRules.TestedProvider, "answering">, E>) =>
     Layer.effect(ProviderRules.Subject, Effect.flatMap(answer, (answering) => Effect.map(make, (more) => ({ answering, ...more }))))
   let count = 0
 
@@ -184,7 +184,7 @@ describe("providers that break a rule", () => {
     "answers: in pieces say in their pieces what the whole says": answering((provider) => ({
       ...provider,
       execute: (request, options) =>
-        Effect.tap(provider.execute(request, options), () => options?.onPart?.([textDelta("0", " and more")]) ?? Effect.void)
+        Effect.tap(provider.execute(request, options), () => options?.onPart?.([makeTextDelta("0", " and more")]) ?? Effect.void)
     })),
     "answers: that call a tool have its name, an id, and arguments that were read": beside(Effect.map(many(Scripted.complete({ toolCalls: [{ name: "lookup", params: "{\"key\": \"a\"" }] })), (calling) => ({ calling }))),
     "bodies: of answers are read back as these answers": answering((provider) => ({

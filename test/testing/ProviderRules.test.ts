@@ -49,7 +49,7 @@ describe("rules of providers", () => {
   for (const mode of modes) {
     it.live(`${mode} keeps them`, () =>
       Effect.gen(function*() {
-        assert.deepStrictEqual(broken(yield* Conformance.report(ProviderRules.rules, Layer.effect(ProviderRules.Subject, Effect.orDie(overWire(mode))))), [])
+        assert.deepStrictEqual(broken(yield* Conformance.runRules(ProviderRules.rules, Layer.effect(ProviderRules.Subject, Effect.orDie(overWire(mode))))), [])
       }))
   }
 
@@ -75,7 +75,7 @@ describe("rules of providers", () => {
         failing: FromAiSdk.make(new MockLanguageModelV4({ doGenerate: () => Promise.reject(overloaded), doStream: () => Promise.reject(overloaded) })),
         silent: FromAiSdk.make(new MockLanguageModelV4({ doGenerate: () => new Promise(() => {}), doStream: () => new Promise(() => {}) }))
       }
-      assert.deepStrictEqual(broken(yield* Conformance.report(ProviderRules.rules, Layer.succeed(ProviderRules.Subject, tested))), [])
+      assert.deepStrictEqual(broken(yield* Conformance.runRules(ProviderRules.rules, Layer.succeed(ProviderRules.Subject, tested))), [])
     }))
 
   it.live("those without a network keep them", () =>
@@ -88,7 +88,7 @@ describe("rules of providers", () => {
       })
       const offline = Effect.map(Offline.make(), (answering) => ({ answering }))
       for (const make of [scripted, offline]) {
-        assert.deepStrictEqual(broken(yield* Conformance.report(ProviderRules.rules, Layer.effect(ProviderRules.Subject, make))), [])
+        assert.deepStrictEqual(broken(yield* Conformance.runRules(ProviderRules.rules, Layer.effect(ProviderRules.Subject, make))), [])
       }
     }))
 
@@ -103,7 +103,7 @@ describe("rules of providers", () => {
           decode: () => Effect.die("unread")
         }
       }
-      const results = yield* Conformance.report(
+      const results = yield* Conformance.runRules(
         ProviderRules.rules,
         Layer.effect(ProviderRules.Subject, Effect.map(many(Scripted.complete("hello")), (provider) => ({ answering: odd(provider) })))
       )
@@ -133,8 +133,8 @@ describe("rules of providers", () => {
       const asked = (rates: Chaos.Options["rates"]) =>
         Effect.gen(function*() {
           const seen: Array<string> = []
-          const wrapped = Chaos.wrapped(provider, Chaos.make({ seed: 1, rates }))
-          const request = yield* wrapped.prepare(ProviderRules.question(true))
+          const wrapped = Chaos.wrapProvider(provider, Chaos.make({ seed: 1, rates }))
+          const request = yield* wrapped.prepare(ProviderRules.makeQuestion(true))
           const error = yield* wrapped.execute(request, { onPart: (parts) => Effect.sync(() => (seen.push(...parts.map(({ type }) => type)), parts)) }).pipe(
             Effect.timeout("50 millis"),
             Effect.flip

@@ -14,7 +14,7 @@ import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 const nameOf = ({ about, name }: { readonly about: string; readonly name: string }) => `${about}: ${name}`
 
 const broken = <E>(subject: Layer.Layer<StoreFaultRules.Subject, E>, rules = StoreFaultRules.rules) =>
-  Effect.map(Conformance.report(rules, subject), (results) => results.flatMap((result) => result.broken === undefined ? [] : [[nameOf(result), result.broken.message]])).pipe(
+  Effect.map(Conformance.runRules(rules, subject), (results) => results.flatMap((result) => result.broken === undefined ? [] : [[nameOf(result), result.broken.message]])).pipe(
     Effect.provide(Logger.layer([]))
   )
 

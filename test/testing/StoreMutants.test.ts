@@ -162,14 +162,14 @@ const searches: ReadonlyArray<readonly [does: string, change: (search: Search) =
 ]
 
 const told = (rule: string, subject: Layer.Layer<SessionStore.SessionStore | SessionSearch>) =>
-  Effect.map(Conformance.report(SessionStoreRules.rules.filter((one) => nameOf(one) === rule), subject), (results) => assert.deepStrictEqual(results.map(({ broken }) => broken !== undefined), [true]))
+  Effect.map(Conformance.runRules(SessionStoreRules.rules.filter((one) => nameOf(one) === rule), subject), (results) => assert.deepStrictEqual(results.map(({ broken }) => broken !== undefined), [true]))
 
 describe("session stores that break a rule", () => {
   for (const [does, change, rule] of stores) it.live(`one that ${does} is told: ${rule}`, () => told(rule, mutated(change)))
   for (const [does, change, rule] of searches) it.live(`a search that ${does} is told: ${rule}`, () => told(`search: ${rule}`, mutated(() => ({}), change)))
 
   it.live("the store that they are made of keeps the rules", () =>
-    Effect.map(Conformance.report(SessionStoreRules.rules, mutated(() => ({}))), (results) => assert.deepStrictEqual(results.filter(({ broken }) => broken !== undefined), [])))
+    Effect.map(Conformance.runRules(SessionStoreRules.rules, mutated(() => ({}))), (results) => assert.deepStrictEqual(results.filter(({ broken }) => broken !== undefined), [])))
 
   it("every rule has a store that breaks it", () => {
     const named = new Set([...stores.map(([, , rule]) => rule), ...searches.map(([, , rule]) => `search: ${rule}`)])

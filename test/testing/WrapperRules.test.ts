@@ -18,9 +18,9 @@ const name = "mine"
 
 const nameOf = ({ about, name }: { readonly about: string; readonly name: string }) => `${about}: ${name}`
 
-const broken = (tested: Omit<WrapperRules.Tested, "name" | "runtime">, entry: Entry, rules = WrapperRules.rules) =>
+const broken = (tested: Omit<WrapperRules.TestedWrapper, "name" | "runtime">, entry: Entry, rules = WrapperRules.rules) =>
   Effect.map(
-    Conformance.report(
+    Conformance.runRules(
       rules,
       Layer.succeed(WrapperRules.Subject, { ...tested, name, runtime: (parts, faults) => Runtime.layer({ ...parts, middleware: [entry(faults)] }) })
     ),
@@ -66,7 +66,7 @@ const made: ModelResponse = {
 }
 
 /** Wrappers that break rules, each with one of them. */
-const mutants: ReadonlyArray<readonly [does: string, tested: Omit<WrapperRules.Tested, "name" | "runtime">, entry: Entry, rule: string]> = [
+const mutants: ReadonlyArray<readonly [does: string, tested: Omit<WrapperRules.TestedWrapper, "name" | "runtime">, entry: Entry, rule: string]> = [
   ["never does its own work", model, () => Middleware.llmExecution({ name, wrap: (next) => (request) => next(request) }), "no fault: comes to its places, and is not reported to have failed"],
   ["swallows failures for an answer of its own", { wraps: "tool" }, (faults) =>
     Middleware.wrapToolCall({ name, wrap: (next) => (args) => Effect.catch(around(faults, next(args)), () => Effect.succeed({ output: "fine", isFailure: false, message: undefined } as never)) }), "no fault: the failure of a call stays that failure"],
@@ -106,7 +106,7 @@ const mutants: ReadonlyArray<readonly [does: string, tested: Omit<WrapperRules.T
 ]
 
 describe("rules of wrappers", () => {
-  const kept: ReadonlyArray<readonly [string, Omit<WrapperRules.Tested, "name" | "runtime">, Entry]> = [
+  const kept: ReadonlyArray<readonly [string, Omit<WrapperRules.TestedWrapper, "name" | "runtime">, Entry]> = [
     ["llm_execution", model, onLlm],
     ["wrap_model_call", model, onModelCall],
     ["llm_execution that takes words out", { ...model, places: ["part"] }, masking],

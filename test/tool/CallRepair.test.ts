@@ -9,7 +9,7 @@ const tools = (...names: ReadonlyArray<string>): ReadonlyArray<NameRepair.Candid
 
 describe("names", () => {
   const known = tools("todo", "patch", "browser_click", "read_file", "terminal")
-  const meantBy = NameRepair.among(known)
+  const meantBy = NameRepair.makeNameFinder(known)
 
   it("T89 (overridden by the architecture §7: the own part, the same verb, one winner) repair", () => {
     const cases: ReadonlyArray<readonly [string, string | undefined]> = [

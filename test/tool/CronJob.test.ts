@@ -94,6 +94,6 @@ describe("cronjob", () => {
     assert.isFalse(needs({ action: "create", schedule: "1h", prompt: "x" }))
     assert.isFalse(needs({ action: "remove", job_id: "x" }))
     assert.strictEqual(Tool.getDescription(CronJob.tool)?.includes("[SILENT]"), true)
-    assert.deepStrictEqual([...Toolsets.toolsOf("cronjob")], ["cronjob"])
+    assert.deepStrictEqual([...Toolsets.listTools("cronjob")], ["cronjob"])
   })
 })

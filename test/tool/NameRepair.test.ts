@@ -36,7 +36,7 @@ const everything = [...filesystem, ...other, ...Object.values(servers).flat()]
 const harmless = (names: ReadonlyArray<string>): ReadonlyArray<NameRepair.Candidate> => names.map((name) => ({ name, destructive: false }))
 const destructive = (names: ReadonlyArray<string>): ReadonlyArray<NameRepair.Candidate> => names.map((name) => ({ name, destructive: true }))
 
-const repair = (name: string, tools: ReadonlyArray<NameRepair.Candidate>) => NameRepair.among(tools)(name)
+const repair = (name: string, tools: ReadonlyArray<NameRepair.Candidate>) => NameRepair.makeNameFinder(tools)(name)
 
 const own = (name: string): string => name.replace(/^mcp__.+?__/, "")
 
@@ -61,7 +61,7 @@ const slips = (name: string): ReadonlyArray<string> =>
     name.slice(0, at) + (name[at + 1] ?? "") + letter + name.slice(at + 2)
   ])
 
-const all = NameRepair.among(harmless(everything))
+const all = NameRepair.makeNameFinder(harmless(everything))
 
 describe("names of MCP tools", () => {
   it("the ones that ran another tool: none is taken", () => {
@@ -105,7 +105,7 @@ describe("names of MCP tools", () => {
 
   it("a slip of a finger never changes the verb or the server, and never lands on a destructive tool", () => {
     for (const [server, names] of Object.entries(servers)) {
-      const guarded = NameRepair.among(destructive(names))
+      const guarded = NameRepair.makeNameFinder(destructive(names))
       for (const name of names) {
         for (const slip of slips(own(name))) {
           const meant = all(`mcp__${server}__${slip}`)
@@ -121,7 +121,7 @@ describe("names of MCP tools", () => {
   })
 
   it("case and separators are repaired for every tool, destructive ones too", () => {
-    const guarded = NameRepair.among(destructive(Object.values(servers).flat()))
+    const guarded = NameRepair.makeNameFinder(destructive(Object.values(servers).flat()))
     for (const [server, names] of Object.entries(servers)) {
       for (const name of names) {
         const camel = own(name).replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())

@@ -14,7 +14,7 @@ const bound = (tool: Tool.Any): BoundTool => ({
   toolset: "test",
   tool,
   definition: { name: tool.name, description: "", parameters: Tool.getJsonSchema(tool) },
-  facts: Annotations.facts(tool),
+  facts: Annotations.readFacts(tool),
   run: () => assert.fail("nothing is run here")
 })
 

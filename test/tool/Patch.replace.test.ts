@@ -2,14 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { lineNumber, type Matcher, sourceOf } from "../../src/tool/builtin/patch/Match.ts"
+import { findLineNumber, type Matcher, toSource } from "../../src/tool/builtin/patch/Match.ts"
 import * as Replace from "../../src/tool/builtin/patch/Replace.ts"
-import { blockAnchor, contextAware, escapeNormalised, exact, indentationFlexible, lineTrimmed, trimmedBoundary, unicodeNormalised, whitespaceNormalised } from "../../src/tool/builtin/patch/Replace.ts"
+import { matchBlockAnchor, matchContextAware, matchEscapeNormalised, matchExact, matchIndentationFlexible, matchLineTrimmed, matchTrimmedBoundary, matchUnicodeNormalised, matchWhitespaceNormalised } from "../../src/tool/builtin/patch/Replace.ts"
 import { effectProp } from "../support/property.ts"
 
 /** The texts that a matcher finds. */
 const found = (matcher: Matcher, text: string, wanted: string): ReadonlyArray<string> =>
-  matcher(sourceOf(text), wanted).map(({ start, end }) => text.slice(start, end))
+  matcher(toSource(text), wanted).map(({ start, end }) => text.slice(start, end))
 
 const replaced = (text: string, wanted: string, replacement: string, replaceAll = false) =>
   Replace.replace(text, { wanted, replacement, replaceAll })
@@ -27,72 +27,72 @@ const refused = (text: string, wanted: string, replacement: string, replaceAll =
 
 describe("the nine matchers, each alone", () => {
   it("exact finds every place, overlapping ones too", () => {
-    assert.deepStrictEqual(found(exact, "abcab", "ab"), ["ab", "ab"])
-    assert.deepStrictEqual(found(exact, "aaa", "aa"), ["aa", "aa"])
-    assert.deepStrictEqual(found(exact, "abc", "B"), [])
-    assert.deepStrictEqual(found(exact, "abc", ""), [])
+    assert.deepStrictEqual(found(matchExact, "abcab", "ab"), ["ab", "ab"])
+    assert.deepStrictEqual(found(matchExact, "aaa", "aa"), ["aa", "aa"])
+    assert.deepStrictEqual(found(matchExact, "abc", "B"), [])
+    assert.deepStrictEqual(found(matchExact, "abc", ""), [])
   })
 
   it("line_trimmed ignores blanks at both ends of lines", () => {
-    assert.deepStrictEqual(found(lineTrimmed, "x\n  a  \n\tb\ny\n", "a\nb"), ["  a  \n\tb"])
-    assert.deepStrictEqual(found(lineTrimmed, "x\n  a\n\tb\ny\n", "a\nb\n"), ["  a\n\tb\n"])
-    assert.deepStrictEqual(found(lineTrimmed, "a  b", "a b"), [])
-    assert.deepStrictEqual(found(lineTrimmed, "\n\n", "  "), [], "blank lines tell no place")
+    assert.deepStrictEqual(found(matchLineTrimmed, "x\n  a  \n\tb\ny\n", "a\nb"), ["  a  \n\tb"])
+    assert.deepStrictEqual(found(matchLineTrimmed, "x\n  a\n\tb\ny\n", "a\nb\n"), ["  a\n\tb\n"])
+    assert.deepStrictEqual(found(matchLineTrimmed, "a  b", "a b"), [])
+    assert.deepStrictEqual(found(matchLineTrimmed, "\n\n", "  "), [], "blank lines tell no place")
   })
 
   it("whitespace_normalized ignores how many blanks stand between words, also inside of a line", () => {
-    assert.deepStrictEqual(found(whitespaceNormalised, "return f(a,\tb);", "f(a,  b)"), ["f(a,\tb)"])
-    assert.deepStrictEqual(found(whitespaceNormalised, "if (a)  {\n    b\n}", "if (a) {\n  b"), ["if (a)  {\n    b"])
-    assert.deepStrictEqual(found(whitespaceNormalised, "ab", "a b"), [])
-    assert.deepStrictEqual(found(whitespaceNormalised, " foo  barn", " foo bar"), [], "not in the middle of a word")
+    assert.deepStrictEqual(found(matchWhitespaceNormalised, "return f(a,\tb);", "f(a,  b)"), ["f(a,\tb)"])
+    assert.deepStrictEqual(found(matchWhitespaceNormalised, "if (a)  {\n    b\n}", "if (a) {\n  b"), ["if (a)  {\n    b"])
+    assert.deepStrictEqual(found(matchWhitespaceNormalised, "ab", "a b"), [])
+    assert.deepStrictEqual(found(matchWhitespaceNormalised, " foo  barn", " foo bar"), [], "not in the middle of a word")
   })
 
   it("indentation_flexible ignores indentation and blanks between words together", () => {
-    assert.deepStrictEqual(found(indentationFlexible, "    a  =  1\n  b\n", "a = 1\nb"), ["    a  =  1\n  b"])
-    assert.deepStrictEqual(found(indentationFlexible, "    a = 1\n  c\n", "a = 1\nb"), [])
+    assert.deepStrictEqual(found(matchIndentationFlexible, "    a  =  1\n  b\n", "a = 1\nb"), ["    a  =  1\n  b"])
+    assert.deepStrictEqual(found(matchIndentationFlexible, "    a = 1\n  c\n", "a = 1\nb"), [])
   })
 
   it("escape_normalized finds what was escaped once too often", () => {
-    assert.deepStrictEqual(found(escapeNormalised, "print(\"a\")\nx", "print(\\\"a\\\")\\nx"), ["print(\"a\")\nx"])
-    assert.deepStrictEqual(found(escapeNormalised, "plain", "plain"), [])
+    assert.deepStrictEqual(found(matchEscapeNormalised, "print(\"a\")\nx", "print(\\\"a\\\")\\nx"), ["print(\"a\")\nx"])
+    assert.deepStrictEqual(found(matchEscapeNormalised, "plain", "plain"), [])
   })
 
   it("trimmed_boundary ignores blanks around the whole text", () => {
-    assert.deepStrictEqual(found(trimmedBoundary, "a;b;c", "\n b; \n"), ["b;"])
-    assert.deepStrictEqual(found(trimmedBoundary, "subset", " set "), [], "not in the middle of a word")
-    assert.deepStrictEqual(found(trimmedBoundary, "a", "a"), [])
+    assert.deepStrictEqual(found(matchTrimmedBoundary, "a;b;c", "\n b; \n"), ["b;"])
+    assert.deepStrictEqual(found(matchTrimmedBoundary, "subset", " set "), [], "not in the middle of a word")
+    assert.deepStrictEqual(found(matchTrimmedBoundary, "a", "a"), [])
   })
 
   it("unicode_normalized takes typographic characters for plain ones, in both directions", () => {
-    assert.deepStrictEqual(found(unicodeNormalised, "say “hi” – now…", "say \"hi\" - now..."), ["say “hi” – now…"])
-    assert.deepStrictEqual(found(unicodeNormalised, "say \"hi\"", "say “hi”"), ["say \"hi\""])
-    assert.deepStrictEqual(found(unicodeNormalised, "caf\u00E9", "cafe\u0301"), ["caf\u00E9"])
-    assert.deepStrictEqual(found(unicodeNormalised, "caf\u00E9s", "cafe"), [], "not half of a character")
-    assert.deepStrictEqual(found(unicodeNormalised, "a…b", "a."), [], "not a part of an ellipsis")
+    assert.deepStrictEqual(found(matchUnicodeNormalised, "say “hi” – now…", "say \"hi\" - now..."), ["say “hi” – now…"])
+    assert.deepStrictEqual(found(matchUnicodeNormalised, "say \"hi\"", "say “hi”"), ["say \"hi\""])
+    assert.deepStrictEqual(found(matchUnicodeNormalised, "caf\u00E9", "cafe\u0301"), ["caf\u00E9"])
+    assert.deepStrictEqual(found(matchUnicodeNormalised, "caf\u00E9s", "cafe"), [], "not half of a character")
+    assert.deepStrictEqual(found(matchUnicodeNormalised, "a…b", "a."), [], "not a part of an ellipsis")
   })
 
   it("block_anchor needs the same first and last line and alike lines between", () => {
     const text = "function total(items) {\n  let sum = 0\n  return sum\n}\nfunction other(items) {\n  fly()\n}\n"
     assert.deepStrictEqual(
-      found(blockAnchor, text, "function total(items) {\n  let summ = 0\n  return sum\n}"),
+      found(matchBlockAnchor, text, "function total(items) {\n  let summ = 0\n  return sum\n}"),
       ["function total(items) {\n  let sum = 0\n  return sum\n}"]
     )
-    assert.deepStrictEqual(found(blockAnchor, text, "function other(items) {\n  swim.deep()\n}"), [], "not alike")
-    assert.deepStrictEqual(found(blockAnchor, "{\n a1()\n}\n", "{\n a2()\n}"), [], "brackets tell no place")
+    assert.deepStrictEqual(found(matchBlockAnchor, text, "function other(items) {\n  swim.deep()\n}"), [], "not alike")
+    assert.deepStrictEqual(found(matchBlockAnchor, "{\n a1()\n}\n", "{\n a2()\n}"), [], "brackets tell no place")
   })
 
   it("context_aware needs four telling lines, three quarters the same", () => {
     const text = "alpha()\nbeta()\ngamma(1)\ndelta()\nepsilon()\n"
-    assert.deepStrictEqual(found(contextAware, text, "alpha()\nbeta()\ngamma(2)\ndelta()"), [
+    assert.deepStrictEqual(found(matchContextAware, text, "alpha()\nbeta()\ngamma(2)\ndelta()"), [
       "alpha()\nbeta()\ngamma(1)\ndelta()"
     ])
-    assert.deepStrictEqual(found(contextAware, text, "alpha()\nbeta()\ngamma(2)"), [])
-    assert.deepStrictEqual(found(contextAware, text, "alpha()\nbetamax()\ngamma(2)\ndelta()"), [])
+    assert.deepStrictEqual(found(matchContextAware, text, "alpha()\nbeta()\ngamma(2)"), [])
+    assert.deepStrictEqual(found(matchContextAware, text, "alpha()\nbetamax()\ngamma(2)\ndelta()"), [])
   })
 
   it("a line number is that of the line a place begins in", () => {
-    const source = sourceOf("a\n\nbc\n")
-    assert.deepStrictEqual([0, 1, 2, 3, 4].map((at) => lineNumber(source, at)), [1, 1, 2, 3, 3])
+    const source = toSource("a\n\nbc\n")
+    assert.deepStrictEqual([0, 1, 2, 3, 4].map((at) => findLineNumber(source, at)), [1, 1, 2, 3, 3])
   })
 })
 
@@ -197,7 +197,7 @@ describe("properties", () => {
     wanted
   ]) =>
     Effect.sync(() => {
-      const times = exact(sourceOf(text), wanted).length
+      const times = matchExact(toSource(text), wanted).length
       if (times > 1) assert.strictEqual(refused(text, wanted, "@"), "Ambiguous")
       if (times === 1) assert.strictEqual(ok(text, wanted, "@")[0], "exact")
     }))

@@ -241,7 +241,7 @@ layer(nodeLayer)("read_file", (it) => {
       const text = "\uFEFFäöü\r\n\nzwei€\n\u{1F600} drei\nvier"
       const all = new TextEncoder().encode(text)
       const read = (size: number) => {
-        const reader = FileContent.lineWindow({ offset: 1, limit: 4, maxChars: 1_000, maxLineChars: 5, redact: true })
+        const reader = FileContent.makeLineReader({ offset: 1, limit: 4, maxChars: 1_000, maxLineChars: 5, redact: true })
         for (let at = 0; at < all.length; at += size) reader.push(all.slice(at, at + size))
         return reader.end()
       }

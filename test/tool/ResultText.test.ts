@@ -34,7 +34,7 @@ describe("the text of a result", () => {
   it("has data of any size and hundreds of levels whole, and a note for what lies deeper", () => {
     const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
     const nested = (levels: number, inmost: unknown): unknown => Array.from({ length: levels }).reduce((inner) => ({ inner }), inmost)
-    const textOf = (output: unknown, redact: boolean) => ResultText.resultText({ output, isFailure: false }, { foreign: false, redact }).output
+    const textOf = (output: unknown, redact: boolean) => ResultText.renderResult({ output, isFailure: false }, { foreign: false, redact }).output
     for (const redact of [true, false]) {
       assert.strictEqual(textOf(nested(300, "end"), redact), JSON.stringify(nested(300, "end")))
       const rows = Array.from({ length: 120_000 }, (_, row) => ({ row }))
@@ -47,7 +47,7 @@ describe("the text of a result", () => {
   })
 
   it("has what JSON has no form for, with the secrets and control characters of every depth taken out", () => {
-    const textOf = (output: unknown, redact: boolean) => ResultText.resultText({ output, isFailure: false }, { foreign: false, redact }).output
+    const textOf = (output: unknown, redact: boolean) => ResultText.renderResult({ output, isFailure: false }, { foreign: false, redact }).output
     const cyclic: { self?: unknown; readonly list: ReadonlyArray<unknown> } = { list: [1n] }
     cyclic.self = cyclic
     const value = { at: new Date(0), map: new Map([["k\u0007", new Set(["a\u0007"])]]), error: new RangeError("far\u0007"), cyclic, key: new Map([["password", "hunter22hunter22"]]) }

@@ -40,7 +40,7 @@ type Call = readonly [name: string, params: unknown]
 const candidates = (calls: ReadonlyArray<Call>): ReadonlyArray<Schedule.Candidate> =>
   calls.flatMap(([name, params]) => {
     const tool = tools[name]
-    return tool === undefined ? [] : [{ name, facts: Annotations.facts(tool), params }]
+    return tool === undefined ? [] : [{ name, facts: Annotations.readFacts(tool), params }]
   })
 
 const decide = (...calls: ReadonlyArray<Call>) => {
@@ -95,12 +95,12 @@ describe("whether calls run side by side", () => {
     if (Schedule.decide(candidates(given), "/work").mode === "sequential") return
     const places = calls.filter(([name]) => name !== "quiet").map(([name, path]) => ({
       name,
-      path: Schedule.pathComponents("/work", path) ?? []
+      path: Schedule.toPathComponents("/work", path) ?? []
     }))
     for (const [i, one] of places.entries()) {
       for (const other of places.slice(i + 1)) {
         if (one.name === "read_file" && other.name === "read_file") continue
-        assert.isFalse(Schedule.overlaps(one.path, other.path), `${one.path.join("/")} and ${other.path.join("/")}`)
+        assert.isFalse(Schedule.isOverlapping(one.path, other.path), `${one.path.join("/")} and ${other.path.join("/")}`)
       }
     }
   })

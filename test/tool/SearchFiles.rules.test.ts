@@ -87,7 +87,7 @@ describe("the lines of a file", () => {
 
 describe(".gitignore", () => {
   const ignores = (rules: string, path: string, directory = false): boolean =>
-    Ignore.ignores([Ignore.parse("", rules)], path, path.slice(path.lastIndexOf("/") + 1), directory)
+    Ignore.isIgnored([Ignore.parse("", rules)], path, path.slice(path.lastIndexOf("/") + 1), directory)
 
   it("names, directories, anchors, wildcards", () => {
     assert.isTrue(ignores("*.log", "a/b/x.log"))
@@ -109,23 +109,23 @@ describe(".gitignore", () => {
     assert.isFalse(ignores("*.log\n!keep.log", "keep.log"))
     assert.isTrue(ignores("!keep.log\n*.log", "keep.log"))
     const levels = [Ignore.parse("", "*.log"), Ignore.parse("a/", "!x.log\n/y")]
-    assert.isFalse(Ignore.ignores(levels, "a/x.log", "x.log", false))
-    assert.isTrue(Ignore.ignores(levels.slice(0, 1), "b/x.log", "x.log", false))
-    assert.isTrue(Ignore.ignores(levels, "a/y", "y", false))
-    assert.isFalse(Ignore.ignores(levels, "a/b/y", "y", false))
+    assert.isFalse(Ignore.isIgnored(levels, "a/x.log", "x.log", false))
+    assert.isTrue(Ignore.isIgnored(levels.slice(0, 1), "b/x.log", "x.log", false))
+    assert.isTrue(Ignore.isIgnored(levels, "a/y", "y", false))
+    assert.isFalse(Ignore.isIgnored(levels, "a/b/y", "y", false))
   })
 
   it("a file above the top of the walk counts from its own directory", () => {
     const levels = [Ignore.parse("../src/", "/src/gen\n/other")]
-    assert.isTrue(Ignore.ignores(levels, "gen", "gen", true))
-    assert.isFalse(Ignore.ignores(levels, "other", "other", true))
+    assert.isTrue(Ignore.isIgnored(levels, "gen", "gen", true))
+    assert.isFalse(Ignore.isIgnored(levels, "other", "other", true))
   })
 })
 
 describe("matches as text", () => {
   it("are grouped by file, with each line once", () => {
     assert.strictEqual(
-      Render.grouped([
+      Render.groupByFile([
         { path: "a", line: 2, content: "x", before: ["1"], after: ["3"] },
         { path: "a", line: 3, content: "3", before: ["x"], after: ["4"] },
         { path: "a", line: 9, content: "x", before: [], after: [] },

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { SettingsSchema } from "../../src/config/Settings.ts"
-import { commandVariables } from "../../src/internal/SettingsMapping.ts"
-import { environmentOf } from "../../src/tool/mcp/StdioPipe.ts"
+import { selectCommandVariables } from "../../src/internal/SettingsMapping.ts"
+import { buildEnvironment } from "../../src/tool/mcp/StdioPipe.ts"
 import * as StartedProcess from "../../src/tool/builtin/terminal/StartedProcess.ts"
 
 const scrub = (
@@ -122,7 +122,7 @@ describe("the environment of a command", () => {
   })
 
   it("lets the settings name what commands get, and withholds what a route signs with, found by its name, protocol or host", () => {
-    const variables = (settings: unknown) => commandVariables(Schema.decodeUnknownSync(SettingsSchema)(settings))
+    const variables = (settings: unknown) => selectCommandVariables(Schema.decodeUnknownSync(SettingsSchema)(settings))
     assert.deepStrictEqual(variables({ terminal: { env_passthrough: ["NPM_TOKEN"] } }), { passThrough: ["NPM_TOKEN"], reserved: [] })
     const secrets = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN"]
     for (const route of [{ provider: "aws-bedrock" }, { api_mode: "bedrock_converse" }, { base_url: "https://bedrock-runtime.eu-west-1.amazonaws.com" }]) {
@@ -135,7 +135,7 @@ describe("the environment of a command", () => {
   })
 
   it("inherits no forced variable, and gives one of the settings without its prefix", () => {
-    const environment = environmentOf({ _HERMES_FORCE_GITHUB_TOKEN: Redacted.make("a"), B: Redacted.make("b"), GITHUB_TOKEN: Redacted.make("c") }, {
+    const environment = buildEnvironment({ _HERMES_FORCE_GITHUB_TOKEN: Redacted.make("a"), B: Redacted.make("b"), GITHUB_TOKEN: Redacted.make("c") }, {
       _HERMES_FORCE_OPENAI_API_KEY: "never",
       PATH: "/usr/bin"
     })

@@ -54,8 +54,8 @@ describe("ShellCommands", () => {
 })
 
 describe("Guidance", () => {
-  const foreground = (command: string) => Guidance.foreground(Guidance.parse(command))
-  const background = (command: string) => Guidance.background(Guidance.parse(command))
+  const foreground = (command: string) => Guidance.refuseForeground(Guidance.parse(command))
+  const background = (command: string) => Guidance.refuseBackground(Guidance.parse(command))
 
   for (
     const command of [
@@ -149,7 +149,7 @@ describe("Guidance", () => {
 })
 
 describe("ExitMeaning", () => {
-  const of = (command: string, code: number) => Guidance.exitMeaning(Guidance.parse(command), { code, signal: undefined })
+  const of = (command: string, code: number) => Guidance.explainExit(Guidance.parse(command), { code, signal: undefined })
 
   for (
     const [command, code] of [
@@ -193,6 +193,6 @@ describe("ExitMeaning", () => {
   })
 
   it("names the signal that ended a command", () => {
-    assert.include(Guidance.exitMeaning([], { code: 139, signal: "SIGSEGV" }) ?? "", "SIGSEGV")
+    assert.include(Guidance.explainExit([], { code: 139, signal: "SIGSEGV" }) ?? "", "SIGSEGV")
   })
 })

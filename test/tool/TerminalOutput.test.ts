@@ -34,9 +34,9 @@ describe("OutputBuffer", () => {
 
 describe("OutputText", () => {
   const show = (text: string | Uint8Array, limit: number): string => {
-    const buffer = OutputText.buffer(limit)
+    const buffer = OutputText.makeBuffer(limit)
     buffer.push(typeof text === "string" ? utf8(text) : text)
-    return OutputText.bounded(buffer.kept(), limit, true)
+    return OutputText.renderBounded(buffer.kept(), limit, true)
   }
 
   it("shows all of an output within the limit", () => {
@@ -71,11 +71,11 @@ describe("OutputText", () => {
     holding(Effect.sync(() => {
       for (const secret of [held, foreign, Buffer.from(held).toString("base64")]) {
         for (let cut = 16; cut < secret.length; cut++) {
-          const buffer = OutputText.buffer(10_000)
+          const buffer = OutputText.makeBuffer(10_000)
           buffer.push(utf8(`ready\nvalue ${secret.slice(0, cut)}`))
-          const first = OutputText.last(buffer.kept(), 1_000, { redact: true, goesOn: true })
+          const first = OutputText.renderEnd(buffer.kept(), 1_000, { redact: true, goesOn: true })
           buffer.push(utf8(`${secret.slice(cut)} end`))
-          const second = OutputText.last(buffer.kept(), 1_000, { redact: true, goesOn: true })
+          const second = OutputText.renderEnd(buffer.kept(), 1_000, { redact: true, goesOn: true })
           assert.strictEqual(first, "ready\nvalue ")
           assert.notInclude(second, secret.slice(4, 12))
           assert.isTrue(second.endsWith(" end"), second)
@@ -88,9 +88,9 @@ describe("OutputText", () => {
       for (const secret of [held, foreign]) {
         for (const filling of [40, 4_000]) {
           for (let shift = 0; shift < 120; shift++) {
-            const buffer = OutputText.buffer(200)
+            const buffer = OutputText.makeBuffer(200)
             buffer.push(utf8("x".repeat(shift) + ` ${secret} `.repeat(3) + "a word ".repeat(filling) + ` ${secret} `.repeat(3) + "y".repeat(shift)))
-            for (const text of [OutputText.bounded(buffer.kept(), 200, true), OutputText.last(buffer.kept(), 100, { redact: true, goesOn: false })]) {
+            for (const text of [OutputText.renderBounded(buffer.kept(), 200, true), OutputText.renderEnd(buffer.kept(), 100, { redact: true, goesOn: false })]) {
               for (let at = 0; at + 8 <= secret.length; at++) assert.notInclude(text, secret.slice(at, at + 8), `${filling}, ${shift}`)
             }
           }
@@ -99,16 +99,16 @@ describe("OutputText", () => {
     })))
 
   it("leaves a prompt that waits for an answer", () => {
-    const buffer = OutputText.buffer(1_000)
+    const buffer = OutputText.makeBuffer(1_000)
     buffer.push(utf8("Overwrite? [y/n]"))
-    assert.strictEqual(OutputText.last(buffer.kept(), 100, { redact: true, goesOn: true }), "Overwrite? [y/n]")
+    assert.strictEqual(OutputText.renderEnd(buffer.kept(), 100, { redact: true, goesOn: true }), "Overwrite? [y/n]")
   })
 
   it("never splits a surrogate pair", () => {
     assert.isTrue(show(`a${"😀".repeat(40_000)}`, 50_000).isWellFormed())
-    const buffer = OutputText.buffer(100)
+    const buffer = OutputText.makeBuffer(100)
     buffer.push(utf8(`${"😀".repeat(500)}a`))
-    assert.isTrue(OutputText.last(buffer.kept(), 99, { redact: true, goesOn: false }).isWellFormed())
+    assert.isTrue(OutputText.renderEnd(buffer.kept(), 99, { redact: true, goesOn: false }).isWellFormed())
   })
 
   it("replaces what is not UTF-8", () => {
@@ -122,26 +122,26 @@ describe("OutputText", () => {
   })
 
   it("shows the end of an output", () => {
-    const buffer = OutputText.buffer(1000)
+    const buffer = OutputText.makeBuffer(1000)
     for (let n = 0; n < 100_000; n++) buffer.push(utf8(`${n}\n`))
-    assert.strictEqual(OutputText.last(buffer.kept(), 12, { redact: true, goesOn: false }), "99998\n99999\n")
+    assert.strictEqual(OutputText.renderEnd(buffer.kept(), 12, { redact: true, goesOn: false }), "99998\n99999\n")
   })
 })
 
 describe("WatchPatterns", () => {
   it("reports one match per 15 seconds, and counts those in between", () => {
-    const [a, first] = BackgroundProcess.onMatch(BackgroundProcess.unwatched, 1000)
+    const [a, first] = BackgroundProcess.judgeMatch(BackgroundProcess.unwatched, 1000)
     assert.deepStrictEqual(first, { _tag: "Notify", suppressed: 0 })
-    const [b, second] = BackgroundProcess.onMatch(a, 15_999)
-    const [c, third] = BackgroundProcess.onMatch(b, 15_999)
+    const [b, second] = BackgroundProcess.judgeMatch(a, 15_999)
+    const [c, third] = BackgroundProcess.judgeMatch(b, 15_999)
     assert.deepStrictEqual([second._tag, third._tag], ["Nothing", "Nothing"])
-    assert.deepStrictEqual(BackgroundProcess.onMatch(c, 16_000)[1], { _tag: "Notify", suppressed: 2 })
+    assert.deepStrictEqual(BackgroundProcess.judgeMatch(c, 16_000)[1], { _tag: "Notify", suppressed: 2 })
   })
 
   const replay = (times: ReadonlyArray<number>): ReadonlyArray<string> => {
     let state = BackgroundProcess.unwatched
     return times.map((time) => {
-      const [next, decision] = BackgroundProcess.onMatch(state, time * 1000)
+      const [next, decision] = BackgroundProcess.judgeMatch(state, time * 1000)
       state = next
       return decision._tag
     })
@@ -177,7 +177,7 @@ describe("WatchPatterns", () => {
   })
 
   it("finds a pattern in any line, over chunk borders, in an unfinished line once", () => {
-    const match = BackgroundProcess.matcher(["ready", "FAIL"])
+    const match = BackgroundProcess.makeMatcher(["ready", "FAIL"])
     assert.isUndefined(match(utf8("start\nrea")))
     assert.deepStrictEqual(match(utf8("dy to go")), { pattern: "ready", lines: ["ready to go"] })
     assert.isUndefined(match(utf8(" now\nother\n")))

@@ -74,7 +74,7 @@ describe("todo", () => {
           const { messages } = yield* SessionStore.SessionStore
           const results = (yield* messages(SessionId.make(session))).flatMap((message) => message.role === "tool" ? message.content : [])
             .filter((part) => part.type === "tool-result")
-          return results.slice(-params.length).map(({ isFailure, result }) => isFailure ? "failed" : Object(Json.parsed(String(result))).todos)
+          return results.slice(-params.length).map(({ isFailure, result }) => isFailure ? "failed" : Object(Json.parseOrKeep(String(result))).todos)
         }).pipe(Effect.provide(
           Runtime.layer({
             provider: Scripted.layer([Scripted.complete({ toolCalls: params.map((one) => ({ name: "todo", params: one })) }), Scripted.complete("done")]),

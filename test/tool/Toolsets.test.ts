@@ -7,7 +7,7 @@ import * as Toolsets from "../../src/tool/Toolsets.ts"
 const builtins = [Files.toolset, Terminal.toolset, Todo.toolset]
 
 /** The tools that a choice leaves of the built-in ones and of some foreign ones. */
-const chosen = (toolsets: ReadonlyArray<string>, more: Partial<Toolsets.Choice> = {}): ReadonlyArray<string> => {
+const chosen = (toolsets: ReadonlyArray<string>, more: Partial<Toolsets.ChoiceLists> = {}): ReadonlyArray<string> => {
   const foreign = more.foreign ?? []
   const { selection } = Toolsets.resolve({ toolsets, ...more })
   const all = [
@@ -22,7 +22,7 @@ const files = ["read_file", "write_file", "patch", "search_files"]
 describe("Toolsets", () => {
   it("the built-in toolsets and their tools are in the catalogue", () => {
     for (const { name, tools } of builtins) {
-      assert.sameMembers(tools.map((tool) => tool.name), [...Toolsets.toolsOf(name)])
+      assert.sameMembers(tools.map((tool) => tool.name), [...Toolsets.listTools(name)])
     }
   })
 
@@ -34,9 +34,9 @@ describe("Toolsets", () => {
   it("a composed toolset is its parts, to any depth", () => {
     assert.deepStrictEqual(chosen(["debugging"]), [...files, "terminal", "process"])
     assert.deepStrictEqual(chosen(["hermes-gateway"]), [...files, "terminal", "process", "todo"])
-    assert.sameMembers([...Toolsets.toolsOf("safe")], ["web_search", "web_extract", "vision_analyze", "image_generate"])
-    assert.notInclude([...Toolsets.toolsOf("hermes-acp")], "clarify")
-    assert.include([...Toolsets.toolsOf("hermes-cli")], "clarify")
+    assert.sameMembers([...Toolsets.listTools("safe")], ["web_search", "web_extract", "vision_analyze", "image_generate"])
+    assert.notInclude([...Toolsets.listTools("hermes-acp")], "clarify")
+    assert.include([...Toolsets.listTools("hermes-cli")], "clarify")
   })
 
   it("all and * are everything but the integrations that nobody gets without asking", () => {
@@ -46,7 +46,7 @@ describe("Toolsets", () => {
 
   it("what is disabled stays away, however it was asked for", () => {
     assert.deepStrictEqual(chosen(["all", "file", "debugging"], { disabled: ["file"] }), ["terminal", "process", "todo"])
-    assert.notInclude([...Toolsets.toolsOf("search")], "web_extract")
+    assert.notInclude([...Toolsets.listTools("search")], "web_extract")
     assert.deepStrictEqual(chosen(["all"], { disabled: ["all"], foreign: ["mcp-github"] }), [])
   })
 
@@ -78,7 +78,7 @@ describe("Toolsets", () => {
   it("a known name without tools is no unknown one", () => {
     const { names, unknown } = Toolsets.resolve({ toolsets: ["delegation", "terminal"] })
     assert.deepStrictEqual(unknown, [])
-    assert.deepStrictEqual(Toolsets.withoutTools(names, new Set(["terminal"])), ["delegation"])
+    assert.deepStrictEqual(Toolsets.findEmptyNames(names, new Set(["terminal"])), ["delegation"])
   })
 
   it("a toolset that contains itself adds nothing twice", () => {
@@ -87,8 +87,8 @@ describe("Toolsets", () => {
       b: { tools: ["two"], includes: ["a", "c"] },
       c: { includes: ["c", "a"], without: ["a"] }
     }
-    assert.sameMembers([...Toolsets.toolsOf("a", entries)], ["one", "two"])
-    assert.sameMembers([...Toolsets.toolsOf("b", entries)], ["one", "two"])
-    assert.sameMembers([...Toolsets.toolsOf("all", entries)], ["one", "two"])
+    assert.sameMembers([...Toolsets.listTools("a", entries)], ["one", "two"])
+    assert.sameMembers([...Toolsets.listTools("b", entries)], ["one", "two"])
+    assert.sameMembers([...Toolsets.listTools("all", entries)], ["one", "two"])
   })
 })

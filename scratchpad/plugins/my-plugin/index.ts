@@ -13,7 +13,7 @@ const Greet = Tool.make("my_plugin_greet", {
 
 const toolkit = Toolkit.make(Greet)
 
-export default Plugin.value({
+export default Plugin.fromValue({
   name: "my-plugin",
   tools: [
     Toolset.make("my-plugin", toolkit, toolkit.toLayer({

@@ -53,33 +53,33 @@ const known = new Set([
 
 const efforts: ReadonlyArray<ReasoningEffort> = ["none", "minimal", "low", "medium", "high", "xhigh"]
 
-const text = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+const readText = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
 
-const number = (value: unknown): number | undefined => typeof value === "number" && Number.isFinite(value) ? value : undefined
+const readNumber = (value: unknown): number | undefined => typeof value === "number" && Number.isFinite(value) ? value : undefined
 
 
-const texts = (value: unknown): Readonly<Record<string, string>> =>
+const readTexts = (value: unknown): Readonly<Record<string, string>> =>
   Json.isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, field]) => [name, String(field)])) : {}
 
-const secret = (value: unknown): Redacted.Redacted<string> | undefined => {
+const readSecret = (value: unknown): Redacted.Redacted<string> | undefined => {
   if (Redacted.isRedacted(value)) return Redacted.make(String(Redacted.value(value)))
-  const key = text(value)
+  const key = readText(value)
   return key === undefined ? undefined : Redacted.make(key)
 }
 
-const serverOf = (provider: string | undefined, baseUrl: string | undefined): string | undefined =>
-  EndpointAddress.originOf(baseUrl ?? (provider === undefined ? undefined : Directory.find(provider)?.baseUrl))
+const findServer = (provider: string | undefined, baseUrl: string | undefined): string | undefined =>
+  EndpointAddress.readOrigin(baseUrl ?? (provider === undefined ? undefined : Directory.findProvider(provider)?.baseUrl))
 
 /** Key, headers, query and extra body, which go only to the primary's own server. */
 type Bound = Pick<Route, "apiKey" | "headers" | "query" | "extraBody">
 
-const own = ({ config }: Fallback, query: Bound["query"]): Bound => {
-  const headers = { ...texts(config["default_headers"]), ...texts(config["extra_headers"]), ...texts(config["headers"]) }
+const readOwnFields = ({ config }: Fallback, query: Bound["query"]): Bound => {
+  const headers = { ...readTexts(config["default_headers"]), ...readTexts(config["extra_headers"]), ...readTexts(config["headers"]) }
   const body = {
     ...Object.fromEntries(Object.entries(config).filter(([name]) => !known.has(name))),
     ...(Json.isFields(config["extra_body"]) ? config["extra_body"] : {})
   }
-  const apiKey = secret(config["api_key"])
+  const apiKey = readSecret(config["api_key"])
   return {
     ...(apiKey === undefined ? {} : { apiKey }),
     ...(Object.keys(headers).length === 0 ? {} : { headers }),
@@ -88,7 +88,7 @@ const own = ({ config }: Fallback, query: Bound["query"]): Bound => {
   }
 }
 
-const merged = (inherited: Bound, own: Bound): Bound => {
+const mergeBoundFields = (inherited: Bound, own: Bound): Bound => {
   const apiKey = own.apiKey ?? inherited.apiKey
   const headers = { ...inherited.headers, ...own.headers }
   const query = { ...inherited.query, ...own.query }
@@ -101,7 +101,7 @@ const merged = (inherited: Bound, own: Bound): Bound => {
   }
 }
 
-const incomplete = (fallback: Fallback, what: string): AiError.AiError =>
+const makeIncompleteError = (fallback: Fallback, what: string): AiError.AiError =>
   AiError.make({
     module: "LlmFailover",
     method: fallback.name,
@@ -111,40 +111,40 @@ const incomplete = (fallback: Fallback, what: string): AiError.AiError =>
   })
 
 /** The provider's name: as given, the host's, or the primary's where the address is still its own. */
-const providerOf = (config: Fields, primary: Route | undefined, host: string, stays: boolean): string =>
-  text(config["provider"]) ?? (stays ? primary?.provider : undefined) ?? Directory.atHost(host)?.name ?? "custom"
+const resolveProvider = (config: Fields, primary: Route | undefined, host: string, stays: boolean): string =>
+  readText(config["provider"]) ?? (stays ? primary?.provider : undefined) ?? Directory.findByHost(host)?.name ?? "custom"
 
-const routeOf = (fallback: Fallback, primary: Route | undefined): Result.Result<Route, AiError.AiError> => {
+const buildRoute = (fallback: Fallback, primary: Route | undefined): Result.Result<Route, AiError.AiError> => {
   const { config } = fallback
-  const named = text(config["provider"])
-  const given = text(config["base_url"]) ?? (named === undefined ? undefined : Directory.find(named)?.baseUrl)
-  const address = Detection.address(given)
+  const named = readText(config["provider"])
+  const given = readText(config["base_url"]) ?? (named === undefined ? undefined : Directory.findProvider(named)?.baseUrl)
+  const address = Detection.parseAddress(given)
   const baseUrl = given === undefined ? primary?.baseUrl : address.baseUrl
-  const model = text(config["model"]) ?? primary?.model
-  if (model === undefined) return Result.fail(incomplete(fallback, "model"))
-  const server = serverOf(primary?.provider, primary?.baseUrl)
-  const stays = primary !== undefined && (given === undefined || EndpointAddress.originOf(given) === server)
-  const provider = providerOf(config, primary, address.host, stays)
+  const model = readText(config["model"]) ?? primary?.model
+  if (model === undefined) return Result.fail(makeIncompleteError(fallback, "model"))
+  const server = findServer(primary?.provider, primary?.baseUrl)
+  const stays = primary !== undefined && (given === undefined || EndpointAddress.readOrigin(given) === server)
+  const provider = resolveProvider(config, primary, address.host, stays)
   const detected = named === undefined ? primary?.apiMode : undefined
-  const timeout = number(config["timeout"])
-  const region = text(config["region"]) ?? primary?.region
+  const timeout = readNumber(config["timeout"])
+  const region = readText(config["region"]) ?? primary?.region
   const requestTimeoutMillis = timeout === undefined ? primary?.requestTimeoutMillis : timeout * 1_000
   const readTimeoutMillis = timeout === undefined ? primary?.readTimeoutMillis : timeout * 1_000
   return Result.succeed({
     provider,
     model,
-    apiMode: fallback.apiMode ?? detected ?? Detection.detect({ provider: named, model, baseUrl }).apiMode,
+    apiMode: fallback.apiMode ?? detected ?? Detection.detectRoute({ provider: named, model, baseUrl }).apiMode,
     ...(baseUrl === undefined ? {} : { baseUrl }),
     ...(region === undefined ? {} : { region }),
     ...(requestTimeoutMillis === undefined ? {} : { requestTimeoutMillis }),
     ...(readTimeoutMillis === undefined ? {} : { readTimeoutMillis }),
-    ...merged(stays ? primary : {}, own(fallback, { ...address.query, ...texts(config["query"]) }))
+    ...mergeBoundFields(stays ? primary : {}, readOwnFields(fallback, { ...address.query, ...readTexts(config["query"]) }))
   })
 }
 
-const callOf = ({ config }: Fallback, call: ModelCall, sameModel: boolean): ModelCall => {
-  const temperature = number(config["temperature"])
-  const maxOutputTokens = number(config["max_tokens"])
+const buildCall = ({ config }: Fallback, call: ModelCall, sameModel: boolean): ModelCall => {
+  const temperature = readNumber(config["temperature"])
+  const maxOutputTokens = readNumber(config["max_tokens"])
   const stream = config["stream"]
   const effort = efforts.find((effort) => effort === config["reasoning_effort"])
   const { contextWindow, ...rest } = call
@@ -160,12 +160,12 @@ const callOf = ({ config }: Fallback, call: ModelCall, sameModel: boolean): Mode
 }
 
 /** New parameters for the fallback; nothing that was given is changed. */
-export const params = (
+export const makeParams = (
   fallback: Fallback,
   primary: Route | undefined,
   { call }: ModelCallParams
 ): Result.Result<ModelCallParams, AiError.AiError> =>
-  Result.map(routeOf(fallback, primary), (route) => ({
+  Result.map(buildRoute(fallback, primary), (route) => ({
     route,
-    call: callOf(fallback, call, route.model === primary?.model)
+    call: buildCall(fallback, call, route.model === primary?.model)
   }))

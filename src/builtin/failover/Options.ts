@@ -69,69 +69,69 @@ const defaultStatusCodes = [500, 502, 503]
 
 type Read<A> = Result.Result<A, ConfigError>
 
-const fail = (path: string, message: string): Read<never> =>
+const failOption = (path: string, message: string): Read<never> =>
   Result.fail(new ConfigError({ path, message: `${path}: ${message}` }))
 
-const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** The fields under their snake_case names; of two spellings of one field the later counts. */
-const fieldsOf = (value: unknown): Fields =>
-  Json.isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, field]) => [snake(name), field])) : {}
+const toFields = (value: unknown): Fields =>
+  Json.isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, field]) => [toSnakeCase(name), field])) : {}
 
-const listOf = (value: unknown, path: string): Read<ReadonlyArray<unknown>> =>
-  Array.isArray(value) ? Result.succeed(value) : fail(path, "expected a list")
+const readList = (value: unknown, path: string): Read<ReadonlyArray<unknown>> =>
+  Array.isArray(value) ? Result.succeed(value) : failOption(path, "expected a list")
 
-const numberOf = (value: unknown, fallback: number, least: number, path: string): Read<number> => {
+const readNumber = (value: unknown, fallback: number, least: number, path: string): Read<number> => {
   const number = value === undefined || value === null ? fallback : Number(value)
-  return Number.isFinite(number) && number >= least ? Result.succeed(number) : fail(path, `expected a number from ${least} on`)
+  return Number.isFinite(number) && number >= least ? Result.succeed(number) : failOption(path, `expected a number from ${least} on`)
 }
 
-const statusOf = (value: unknown): Read<number> => {
+const readStatus = (value: unknown): Read<number> => {
   const status = typeof value === "string" || typeof value === "number" ? Number(value) : Number.NaN
   return Number.isInteger(status) && status >= 100 && status <= 599
     ? Result.succeed(status)
-    : fail("trigger.status_codes", `${JSON.stringify(value)} is not an HTTP status`)
+    : failOption("trigger.status_codes", `${JSON.stringify(value)} is not an HTTP status`)
 }
 
-const triggerOf = (value: unknown): Read<Trigger> =>
+const readTrigger = (value: unknown): Read<Trigger> =>
   Result.gen(function*() {
-    const { exception_types, status_codes } = fieldsOf(value)
+    const { exception_types, status_codes } = toFields(value)
     const statuses: Array<number> = []
-    for (const status of yield* listOf(status_codes ?? defaultStatusCodes, "trigger.status_codes")) {
-      statuses.push(yield* statusOf(status))
+    for (const status of yield* readList(status_codes ?? defaultStatusCodes, "trigger.status_codes")) {
+      statuses.push(yield* readStatus(status))
     }
-    const names = yield* listOf(exception_types ?? [], "trigger.exception_types")
+    const names = yield* readList(exception_types ?? [], "trigger.exception_types")
     return { statusCodes: new Set(statuses), exceptionTypes: new Set(names.map(String)) }
   })
 
-const apiModeOf = (config: Fields, path: string): Read<Configurable | undefined> => {
+const readApiMode = (config: Fields, path: string): Read<Configurable | undefined> => {
   const asked = config["api_type"] ?? config["api_mode"]
   if (asked === undefined || asked === null) return Result.succeed(undefined)
   const name = String(asked)
   return Object.hasOwn(apiTypes, name)
     ? Result.succeed(apiTypes[name])
-    : fail(`${path}.api_type`, `unknown "${name}": use one of ${Object.keys(apiTypes).join(", ")}`)
+    : failOption(`${path}.api_type`, `unknown "${name}": use one of ${Object.keys(apiTypes).join(", ")}`)
 }
 
-const fallbackOf = (value: unknown, index: number): Read<Fallback> =>
+const readFallback = (value: unknown, index: number): Read<Fallback> =>
   Result.gen(function*() {
     const path = `fallback_providers[${index}]`
-    const { llm_config, name } = fieldsOf(value)
-    const config = fieldsOf(llm_config)
+    const { llm_config, name } = toFields(value)
+    const config = toFields(llm_config)
     const baseUrl = config["base_url"]
-    if (baseUrl !== undefined && (typeof baseUrl !== "string" || Detection.address(baseUrl).host === "")) {
-      return yield* fail(`${path}.llm_config.base_url`, "this is not an address: write it like https://host/v1")
+    if (baseUrl !== undefined && (typeof baseUrl !== "string" || Detection.parseAddress(baseUrl).host === "")) {
+      return yield* failOption(`${path}.llm_config.base_url`, "this is not an address: write it like https://host/v1")
     }
-    const apiMode = yield* apiModeOf(config, `${path}.llm_config`)
+    const apiMode = yield* readApiMode(config, `${path}.llm_config`)
     return { name: typeof name === "string" && name !== "" ? name : `fallback-${index}`, config, apiMode }
   })
 
-const breakerOf = (value: unknown): Read<Settings["breaker"]> => {
+const readBreaker = (value: unknown): Read<Settings["breaker"]> => {
   if (value === undefined || value === null) return Result.succeed(undefined)
-  const fields = fieldsOf(value)
+  const fields = toFields(value)
   return Result.gen(function*() {
-    const failureThreshold = yield* numberOf(fields["failure_threshold"], 3, 1, "circuit_breaker.failure_threshold")
-    const recoverySeconds = yield* numberOf(
+    const failureThreshold = yield* readNumber(fields["failure_threshold"], 3, 1, "circuit_breaker.failure_threshold")
+    const recoverySeconds = yield* readNumber(
       fields["recovery_timeout_seconds"],
       60,
       0,
@@ -144,13 +144,13 @@ const breakerOf = (value: unknown): Read<Settings["breaker"]> => {
 /** Reads options of either spelling, also such as came from a file. */
 export const read = (options: unknown): Read<Settings> =>
   Result.gen(function*() {
-    const fields = fieldsOf(options)
-    const given = yield* listOf(fields["fallback_providers"], "fallback_providers")
+    const fields = toFields(options)
+    const given = yield* readList(fields["fallback_providers"], "fallback_providers")
     const fallbacks: Array<Fallback> = []
-    for (const [index, provider] of given.entries()) fallbacks.push(yield* fallbackOf(provider, index))
+    for (const [index, provider] of given.entries()) fallbacks.push(yield* readFallback(provider, index))
     return {
-      trigger: yield* triggerOf(fields["trigger"]),
+      trigger: yield* readTrigger(fields["trigger"]),
       fallbacks,
-      breaker: yield* breakerOf(fields["circuit_breaker"])
+      breaker: yield* readBreaker(fields["circuit_breaker"])
     }
   })

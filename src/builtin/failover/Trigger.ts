@@ -39,7 +39,7 @@ const maxDepth = 8
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
 
 /** An error and what it wraps, outermost first. */
-const chain = (error: unknown): ReadonlyArray<unknown> => {
+const listChain = (error: unknown): ReadonlyArray<unknown> => {
   const found = new Set<unknown>()
   const visit = (value: unknown, depth: number): void => {
     if (!isObject(value) || depth > maxDepth || found.has(value)) return
@@ -51,7 +51,7 @@ const chain = (error: unknown): ReadonlyArray<unknown> => {
   return [...found]
 }
 
-const ownStatus = (error: unknown): number | undefined => {
+const readOwnStatus = (error: unknown): number | undefined => {
   if (!isObject(error)) return undefined
   const { http, metadata, status, statusCode, status_code } = error
   const response = isObject(http) && isObject(http["response"]) ? http["response"]["status"] : undefined
@@ -59,7 +59,7 @@ const ownStatus = (error: unknown): number | undefined => {
   return [status, statusCode, status_code, response, noted].find((value) => typeof value === "number")
 }
 
-const impliedStatus = (reason: AiError.AiErrorReason): number | undefined => {
+const findImpliedStatus = (reason: AiError.AiErrorReason): number | undefined => {
   switch (reason._tag) {
     case "RateLimitError":
       return 429
@@ -79,7 +79,7 @@ const isTimeout = ({ description }: AiError.NetworkError): boolean =>
 
 const isSilence = ({ description }: AiError.NetworkError): boolean => /stale|silent|idle|nothing (more )?came/.test(description ?? "")
 
-const reasonNames = (reason: AiError.AiErrorReason): ReadonlyArray<string> => {
+const listReasonNames = (reason: AiError.AiErrorReason): ReadonlyArray<string> => {
   switch (reason._tag) {
     case "NetworkError":
       return [
@@ -97,14 +97,14 @@ const reasonNames = (reason: AiError.AiErrorReason): ReadonlyArray<string> => {
   }
 }
 
-const namesOfStatus = (status: number): ReadonlyArray<string> => [
+const listStatusNames = (status: number): ReadonlyArray<string> => [
   "APIError",
   "APIStatusError",
   ...(statusNames[status] ?? []),
   ...(status >= 500 ? ["InternalServerError"] : [])
 ]
 
-const classNames = (error: object): ReadonlyArray<string> => {
+const listClassNames = (error: object): ReadonlyArray<string> => {
   const names: Array<string> = []
   for (let at: unknown = error; isObject(at); at = Object.getPrototypeOf(at)) {
     const name: unknown = at.constructor?.name
@@ -113,7 +113,7 @@ const classNames = (error: object): ReadonlyArray<string> => {
   return names
 }
 
-const wordsOf = (value: Readonly<Record<string, unknown>>): ReadonlyArray<string> => {
+const readWords = (value: Readonly<Record<string, unknown>>): ReadonlyArray<string> => {
   const metadata = isObject(value["metadata"]) ? value["metadata"] : {}
   return [value["_tag"], value["name"], value["code"], value["type"], metadata["code"], metadata["type"]].filter(
     (word) => typeof word === "string"
@@ -124,24 +124,24 @@ const isReason = (value: unknown): value is AiError.AiErrorReason =>
   isObject(value) && typeof value["_tag"] === "string" && "isRetryable" in value && !AiError.isAiError(value)
 
 /** Status and names of one error of the chain. */
-const describe = (error: unknown): { readonly status: number | undefined; readonly names: ReadonlyArray<string> } => {
+const describeFailure = (error: unknown): { readonly status: number | undefined; readonly names: ReadonlyArray<string> } => {
   if (!isObject(error)) return { status: undefined, names: [] }
   const reason = isReason(error) ? error : undefined
-  const status = ownStatus(error) ?? (reason === undefined ? undefined : impliedStatus(reason))
+  const status = readOwnStatus(error) ?? (reason === undefined ? undefined : findImpliedStatus(reason))
   return {
     status,
     names: [
-      ...classNames(error),
-      ...wordsOf(error),
-      ...(reason === undefined ? [] : reasonNames(reason)),
-      ...(status === undefined ? [] : namesOfStatus(status))
+      ...listClassNames(error),
+      ...readWords(error),
+      ...(reason === undefined ? [] : listReasonNames(reason)),
+      ...(status === undefined ? [] : listStatusNames(status))
     ]
   }
 }
 
 /** Tells whether an error matches the trigger. */
 export const matches = ({ exceptionTypes, statusCodes }: Trigger, error: unknown): boolean =>
-  chain(error).some((value) => {
-    const { names, status } = describe(value)
+  listChain(error).some((value) => {
+    const { names, status } = describeFailure(value)
     return (status !== undefined && statusCodes.has(status)) || names.some((name) => exceptionTypes.has(name))
   })

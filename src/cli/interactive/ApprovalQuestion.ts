@@ -7,7 +7,7 @@
 import type { Target } from "../../tool/approval/AllowList.ts"
 import { type Choice, nameTarget, type Question, type Reply, showLine } from "../../tool/approval/Question.ts"
 
-const named = (target: Target, command: string): string => {
+const describeTarget = (target: Target, command: string): string => {
   const shown = nameTarget(target, command)
   switch (target.kind) {
     case "command":
@@ -30,10 +30,10 @@ interface Offer {
   readonly reply: Reply
 }
 
-type Offered = Pick<Question, "choices" | "command" | "prefix" | "rules" | "targets">
+type OfferedQuestion = Pick<Question, "choices" | "command" | "prefix" | "rules" | "targets">
 
 /** An approval for good: the rule that is written, and the file; an entry of the allow-list where no rule says the same. */
-const kept = (reply: Reply, what: string, rules: ReadonlyArray<string> | undefined, file: string | undefined): Offer => ({
+const makeStandingOffer = (reply: Reply, what: string, rules: ReadonlyArray<string> | undefined, file: string | undefined): Offer => ({
   label: rules === undefined
     ? `Allow ${what} from now on, in every session (command_allowlist)`
     : `Allow from now on: ${rules.map(showLine).join(", ")} (permissions.allow in ${showLine(file ?? "config.yaml")})`,
@@ -41,23 +41,23 @@ const kept = (reply: Reply, what: string, rules: ReadonlyArray<string> | undefin
 })
 
 /** The answers that are offered, narrowest first; their labels name what is allowed, and the rule that is written for it. */
-const offersOf = ({ choices, command, prefix, rules, targets }: Offered): ReadonlyArray<Offer> => {
-  const name = (target: Target): string => named(target, command)
-  const names = targets.map(name).join(" and ")
-  const granted = (choice: Choice, until: string): ReadonlyArray<Offer> => [
+const listOffers = ({ choices, command, prefix, rules, targets }: OfferedQuestion): ReadonlyArray<Offer> => {
+  const describeScope = (target: Target): string => describeTarget(target, command)
+  const names = targets.map(describeScope).join(" and ")
+  const makeGrants = (choice: Choice, until: string): ReadonlyArray<Offer> => [
     { label: `Allow ${names} ${until}`, reply: { choice } },
-    ...prefix === undefined ? [] : [{ label: `Allow ${name(prefix)} ${until}`, reply: { choice, prefix: true } }]
+    ...prefix === undefined ? [] : [{ label: `Allow ${describeScope(prefix)} ${until}`, reply: { choice, prefix: true } }]
   ]
   return choices.flatMap((choice): ReadonlyArray<Offer> => {
     switch (choice) {
       case "once":
         return [{ label: "Allow once", reply: { choice } }]
       case "session":
-        return granted(choice, "for this session")
+        return makeGrants(choice, "for this session")
       case "always":
         return [
-          kept({ choice }, names, rules?.exact, rules?.file),
-          ...prefix === undefined ? [] : [kept({ choice, prefix: true }, name(prefix), rules?.prefix, rules?.file)]
+          makeStandingOffer({ choice }, names, rules?.exact, rules?.file),
+          ...prefix === undefined ? [] : [makeStandingOffer({ choice, prefix: true }, describeScope(prefix), rules?.prefix, rules?.file)]
         ]
       case "deny":
         return [{ label: "Deny", reply: { choice } }]
@@ -77,8 +77,8 @@ const words: ReadonlyMap<string, Choice> = new Map([
 ])
 
 /** Reads an answer as a choice; a choice that was not offered is a denial, and a word never means the prefix. */
-const read = (question: Offered, answer: string): Reply => {
-  const offer = offersOf(question).find(({ label }) => label === answer)
+const readReply = (question: OfferedQuestion, answer: string): Reply => {
+  const offer = listOffers(question).find(({ label }) => label === answer)
   const word = words.get(answer.trim().toLowerCase())
   if (offer !== undefined) return offer.reply
   if (word !== undefined) return { choice: question.choices.includes(word) ? word : "deny" }
@@ -92,8 +92,8 @@ export interface ApprovalText {
   readonly read: (answer: string) => Reply
 }
 
-export const textOf = (question: Question): ApprovalText => ({
+export const toApprovalText = (question: Question): ApprovalText => ({
   question: `May this run? ${question.command} (${question.description})`,
-  choices: offersOf(question).map(({ label }) => label),
-  read: (answer) => read(question, answer)
+  choices: listOffers(question).map(({ label }) => label),
+  read: (answer) => readReply(question, answer)
 })

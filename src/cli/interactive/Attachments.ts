@@ -16,7 +16,7 @@ import * as Redaction from "../../domain/Redaction.ts"
 import { Secrets } from "../../domain/Secrets.ts"
 import * as Fence from "../../tool/builtin/file/Fence.ts"
 import * as Places from "../../tool/builtin/file/Places.ts"
-import { type Dialog, note } from "./Dialog.ts"
+import { type Dialog, showNote } from "./Dialog.ts"
 
 /** Bytes of one file, and files of one message, at most. */
 const mostBytes = 262_144
@@ -32,20 +32,20 @@ export const imageTypes: Readonly<Record<string, string>> = {
 }
 
 /** A message with its files. */
-interface Attached {
+interface MessageWithFiles {
   readonly prompt: RunInput["prompt"]
   /** Files that are not attached, and why. */
   readonly notes: ReadonlyArray<string>
 }
 
-interface Named {
+interface NamedFile {
   readonly path: string
   readonly from: number | undefined
   readonly to: number | undefined
 }
 
-const namedIn = (text: string): ReadonlyArray<Named> => {
-  const found = Array.from(text.matchAll(/(?<=^|\s)@([^\s@]+)/g), ([, word = ""]): Named => {
+const findNamedFiles = (text: string): ReadonlyArray<NamedFile> => {
+  const found = Array.from(text.matchAll(/(?<=^|\s)@([^\s@]+)/g), ([, word = ""]): NamedFile => {
     const bare = word.replace(/[.,;:!?)]+$/, "")
     const [, path = bare, from, to] = /^(.+?):(\d+)(?:-(\d+))?$/.exec(bare) ?? []
     return { path, from: from === undefined ? undefined : Number(from), to: from === undefined ? undefined : Number(to ?? from) }
@@ -54,13 +54,13 @@ const namedIn = (text: string): ReadonlyArray<Named> => {
 }
 
 /** Absolute paths of pictures as terminals paste what is dragged into them: in quotes, with escaped blanks, as an address. */
-const picturesIn = (text: string): ReadonlyArray<Named> =>
+const findPictures = (text: string): ReadonlyArray<NamedFile> =>
   Array.from(text.matchAll(/(?<=^|\s)(?:'(\/[^'\n]+)'|"(\/[^"\n]+)"|file:\/\/(\/\S+)|(\/(?:\\.|[^\s\\])+))/g), ([, single, double, address, bare]): string =>
-    single ?? double ?? (address === undefined ? (bare ?? "").replaceAll(/\\(.)/g, "$1") : decoded(address)))
+    single ?? double ?? (address === undefined ? (bare ?? "").replaceAll(/\\(.)/g, "$1") : decodeAddress(address)))
     .filter((path) => /\.(?:png|jpe?g|gif|webp)$/i.test(path)).map((path) => ({ path, from: undefined, to: undefined }))
 
 /** The path of an address; the address itself where it cannot be read. */
-const decoded = (address: string): string => {
+const decodeAddress = (address: string): string => {
   try {
     return decodeURIComponent(address)
   } catch {
@@ -70,14 +70,14 @@ const decoded = (address: string): string => {
 
 type Part = { readonly text: string } | { readonly image: Prompt.FilePart } | { readonly note: string }
 
-const read = Effect.fnUntraced(function*(cwd: string, places: Places.Service, { from, path, to }: Named): Effect.fn.Return<Part | undefined, never, FileSystem.FileSystem | Path.Path> {
+const readAttachment = Effect.fnUntraced(function*(cwd: string, places: Places.Service, { from, path, to }: NamedFile): Effect.fn.Return<Part | undefined, never, FileSystem.FileSystem | Path.Path> {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const file = paths.resolve(cwd, Places.expandHome(path, places.home))
   const info = yield* Effect.orElseSucceed(files.stat(file), () => undefined)
   if (info === undefined || info.type !== "File") return undefined
-  const shown = SafeText.line(path)
-  const real = yield* Effect.orElseSucceed(Places.canonical(file), () => file)
+  const shown = SafeText.toLine(path)
+  const real = yield* Effect.orElseSucceed(Places.toCanonicalPath(file), () => file)
   const denial = Fence.judgeRead(file, places) ?? Fence.judgeRead(real, places)
   if (denial !== undefined) return { note: `${shown} is not attached: ${denial.reason}.` }
   const mediaType = imageTypes[paths.extname(file).toLowerCase()]
@@ -88,7 +88,7 @@ const read = Effect.fnUntraced(function*(cwd: string, places: Places.Service, { 
   if (bytes === undefined) return { note: `${shown} cannot be read and is not attached.` }
   if (mediaType !== undefined) {
     const Vision = yield* Effect.promise(() => import("../../tool/builtin/Vision.ts"))
-    const told = Vision.mediaType(bytes)
+    const told = Vision.detectMediaType(bytes)
     if (told === undefined) return { note: `${shown} is no PNG, JPEG, GIF or WebP image and is not attached.` }
     return { image: Prompt.filePart({ mediaType: told, data: bytes, fileName: paths.basename(file) }) }
   }
@@ -100,11 +100,11 @@ const read = Effect.fnUntraced(function*(cwd: string, places: Places.Service, { 
 })
 
 /** A message with the files that it names, relative to the working directory. */
-const attach = Effect.fnUntraced(function*(text: string, cwd: string, places: Places.Service): Effect.fn.Return<Attached, never, FileSystem.FileSystem | Path.Path> {
+const attachFiles = Effect.fnUntraced(function*(text: string, cwd: string, places: Places.Service): Effect.fn.Return<MessageWithFiles, never, FileSystem.FileSystem | Path.Path> {
   const parts: Array<Part> = []
-  const named = [...namedIn(text), ...picturesIn(text)]
+  const named = [...findNamedFiles(text), ...findPictures(text)]
   for (const one of named.slice(0, mostFiles)) {
-    const part = yield* read(cwd, places, one)
+    const part = yield* readAttachment(cwd, places, one)
     if (part !== undefined) parts.push(part)
   }
   const texts = parts.flatMap((part) => "text" in part ? [part.text] : [])
@@ -117,10 +117,10 @@ const attach = Effect.fnUntraced(function*(text: string, cwd: string, places: Pl
 const nowhere: Places.Service = { home: undefined, homes: [], agentHomes: [], safeRoots: [] }
 
 /** The prompt of a message with the files that it names; says what is not attached. */
-export const attached = Effect.fnUntraced(function*(dialog: Dialog, text: string): Effect.fn.Return<RunInput["prompt"], never, FileSystem.FileSystem | Path.Path> {
+export const attachNamedFiles = Effect.fnUntraced(function*(dialog: Dialog, text: string): Effect.fn.Return<RunInput["prompt"], never, FileSystem.FileSystem | Path.Path> {
   if (!/@|\.(?:png|jpe?g|gif|webp)/i.test(text)) return text
   const { cwd = dialog.options.about.cwd } = (yield* dialog.live.state).session
-  const { notes, prompt } = yield* attach(text, cwd, dialog.options.places ?? nowhere)
-  for (const line of notes) note(dialog, dialog.screen.asidePaint.text(line, "yellow"))
+  const { notes, prompt } = yield* attachFiles(text, cwd, dialog.options.places ?? nowhere)
+  for (const line of notes) showNote(dialog, dialog.screen.asidePaint.text(line, "yellow"))
   return prompt
 })

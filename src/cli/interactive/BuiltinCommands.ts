@@ -24,7 +24,7 @@ import * as SessionReports from "../../host/SessionReports.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
 import { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
-import { otherFolder } from "../SessionChoice.ts"
+import { findOtherFolder } from "../SessionChoice.ts"
 import { plainStyle } from "../render/Paint.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
@@ -34,7 +34,7 @@ import * as Width from "../render/Width.ts"
 import * as Wrap from "../render/Wrap.ts"
 import * as ChangeCommands from "./ChangeCommands.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
-import { complain, type Dialog, type DialogCommand, note, resumeCommand, say, type SessionServices } from "./Dialog.ts"
+import { printError, type Dialog, type DialogCommand, showNote, formatResumeCommand, printLines, type SessionServices } from "./Dialog.ts"
 import * as ModelPicker from "./ModelPicker.ts"
 import * as ModeCommands from "./ModeCommands.ts"
 import * as ProgramCommands from "./ProgramCommands.ts"
@@ -49,7 +49,7 @@ import { type Next, stay } from "./SlashCommands.ts"
 const leave: Next = { _tag: "Leave", code: 0 }
 
 /** Words of an argument with what they mean. */
-const words = (meanings: Readonly<Record<string, string>>): DialogCommand["words"] => () =>
+const makeWords = (meanings: Readonly<Record<string, string>>): DialogCommand["words"] => () =>
   Effect.succeed(Object.entries(meanings).map(([label, detail]) => ({ label, detail, value: label })))
 
 /** Sessions that `/sessions` lists. */
@@ -58,23 +58,23 @@ const listed = 15
 type Failure = AgentError
 
 /** A command that ends at the prompt, and whose failure is a line. */
-const doing = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, Failure, SessionServices>): DialogCommand["run"] =>
+const makeAction = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, Failure, SessionServices>): DialogCommand["run"] =>
   (argument, dialog) =>
     work(argument, dialog).pipe(
-      Effect.catch((error) => Effect.sync(() => complain(dialog, error))),
+      Effect.catch((error) => Effect.sync(() => printError(dialog, error))),
       Effect.as(stay)
     )
 
-const help = doing((_, dialog) =>
+const help = makeAction((_, dialog) =>
   Effect.sync(() =>
-    say(
+    printLines(
       dialog,
-      ...UsageText.pairs(dialog.commands.map(({ aliases = [], help, name, usage = "" }) => {
+      ...UsageText.renderPairs(dialog.commands.map(({ aliases = [], help, name, usage = "" }) => {
         const others = aliases.map((alias) => ` (/${alias})`).join("")
-        return [SafeText.line(`/${name}${usage === "" ? "" : ` ${usage}`}${others}`), SafeText.line(help)] as const
+        return [SafeText.toLine(`/${name}${usage === "" ? "" : ` ${usage}`}${others}`), SafeText.toLine(help)] as const
       })),
       "",
-      ...UsageText.pairs([
+      ...UsageText.renderPairs([
         ["!COMMAND", "Run a shell command; the next message tells the model what it printed (!! does not)"],
         ["#TEXT", "Keep a note in the memory, for new sessions"],
         ["Enter", "Send; during a turn, queue for the next one"],
@@ -95,15 +95,15 @@ const help = doing((_, dialog) =>
   )
 )
 
-const begin = (prepare: (dialog: Dialog) => void) =>
-  doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+const makeBeginCommand = (prepare: (dialog: Dialog) => void) =>
+  makeAction(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
     const { from, id, isResumable } = yield* dialog.live.begin(argument === "" ? undefined : argument)
     prepare(dialog)
     const { asidePaint } = dialog.screen
-    say(
+    printLines(
       dialog,
       `New session ${id}`,
-      ...isResumable ? [asidePaint.text(`Previous session: ${resumeCommand(from)}`, "dim")] : [],
+      ...isResumable ? [asidePaint.text(`Previous session: ${formatResumeCommand(from)}`, "dim")] : [],
       ""
     )
   }))
@@ -113,114 +113,114 @@ const pickTool = Effect.fnUntraced(function*(dialog: Dialog, offered: ReadonlyAr
   const { definitions } = yield* ToolRegistry.use(({ snapshot }) => snapshot(dialog.options.input.tools ?? {}))
   const choices = offered.flatMap(({ names, toolset }) => names.map((name) => {
     const definition = definitions.find((one) => one.name === name)
-    return { label: SafeText.line(name), detail: SafeText.line(`${toolset}: ${definition?.description ?? ""}`), value: { name, definition } }
+    return { label: SafeText.toLine(name), detail: SafeText.toLine(`${toolset}: ${definition?.description ?? ""}`), value: { name, definition } }
   }))
   const chosen = yield* Picker.choose(dialog, { title: "Tools", choices })
   if (chosen === undefined) return
   const { description = "", parameters = {} } = chosen.definition ?? {}
   const { asidePaint, size } = dialog.screen
-  const wrapped = SafeText.text(description).trim().split("\n").flatMap((text) => Wrap.lines([{ text, style: plainStyle }], size().columns - 1, asidePaint))
+  const wrapped = SafeText.sanitise(description).trim().split("\n").flatMap((text) => Wrap.wrapLines([{ text, style: plainStyle }], size().columns - 1, asidePaint))
   const properties: unknown = Reflect.get(parameters, "properties")
   const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : []
-  say(dialog, asidePaint.text(SafeText.line(chosen.name), "bold"), ...wrapped, asidePaint.text(names.length === 0 ? "No arguments" : SafeText.line(`Arguments: ${names.join(", ")}`), "muted"), "")
+  printLines(dialog, asidePaint.text(SafeText.toLine(chosen.name), "bold"), ...wrapped, asidePaint.text(names.length === 0 ? "No arguments" : SafeText.toLine(`Arguments: ${names.join(", ")}`), "muted"), "")
 })
 
-const tools = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const offered = yield* SessionReports.tools(dialog.options.input.tools)
+const tools = makeAction(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const offered = yield* SessionReports.listTools(dialog.options.input.tools)
   if (argument === "" && offered.length > 0) return yield* pickTool(dialog, offered)
-  const rows = offered.map(({ names, toolset }) => [SafeText.line(toolset), SafeText.line(names.join(", "))] as const)
-  say(dialog, ...rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.pairs(rows), "")
+  const rows = offered.map(({ names, toolset }) => [SafeText.toLine(toolset), SafeText.toLine(names.join(", "))] as const)
+  printLines(dialog, ...rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.renderPairs(rows), "")
 }))
 
-const fillOf = ({ live, options }: Dialog) => ContextFill.measure(live, options.input)
+const measureFill = ({ live, options }: Dialog) => ContextFill.measure(live, options.input)
 
-const usage = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const { duration, side, ...sums } = yield* SessionReports.usage(dialog.live)
-  say(dialog, ...UsageText.table({
+const usage = makeAction(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+  const { duration, side, ...sums } = yield* SessionReports.readUsage(dialog.live)
+  printLines(dialog, ...UsageText.renderUsage({
     ...sums,
-    side: Array.from(side, ([task, { cost, usage }]) => ({ task, usage, cost: Cost.spent(cost) })),
-    duration: ToolText.duration(duration),
-    context: Overview.contextLine(yield* fillOf(dialog))
+    side: Array.from(side, ([task, { cost, usage }]) => ({ task, usage, cost: Cost.toSpent(cost) })),
+    duration: ToolText.formatDuration(duration),
+    context: Overview.formatContext(yield* measureFill(dialog))
   }), "")
 }))
 
-const context = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  say(dialog, ...Overview.context(yield* fillOf(dialog), dialog.screen.asidePaint), "")
+const context = makeAction(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+  printLines(dialog, ...Overview.renderContext(yield* measureFill(dialog), dialog.screen.asidePaint), "")
 }))
 
-const insights = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const { defaultDays, isPeriod, lines, mostDays } = yield* Effect.promise(() => import("../InsightsCommand.ts"))
+const insights = makeAction(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const { defaultDays, isPeriod, renderLines, mostDays } = yield* Effect.promise(() => import("../InsightsCommand.ts"))
   const days = argument === "" ? defaultDays : Number(argument)
-  if (!isPeriod(days)) return say(dialog, `/insights takes a number of days, 1 to ${mostDays}.`, "")
+  if (!isPeriod(days)) return printLines(dialog, `/insights takes a number of days, 1 to ${mostDays}.`, "")
   const { asidePaint, size } = dialog.screen
-  say(dialog, ...yield* lines(days, { columns: size().columns, paint: asidePaint }), "")
+  printLines(dialog, ...yield* renderLines(days, { columns: size().columns, paint: asidePaint }), "")
 }))
 
-const history = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+const history = makeAction(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const messages = yield* dialog.live.messages
   const { asidePaint, size } = dialog.screen
   const lines = Recap.render(messages, Recap.full, size().columns, asidePaint)
-  say(dialog, ...lines.length === 0 ? ["No messages yet."] : lines, "")
+  printLines(dialog, ...lines.length === 0 ? ["No messages yet."] : lines, "")
 }))
 
-const expand = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const { found, isFiltered, total } = yield* SessionReports.removed(dialog.live, argument)
-  if (total === 0) return say(dialog, "Nothing was compacted: the conversation is whole.", "")
-  if (found.length === 0) return say(dialog, "No message that was compacted fits. Fewer words find more; word* finds words that begin so.", "")
+const expand = makeAction(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const { found, isFiltered, total } = yield* SessionReports.findRemovedMessages(dialog.live, argument)
+  if (total === 0) return printLines(dialog, "Nothing was compacted: the conversation is whole.", "")
+  if (found.length === 0) return printLines(dialog, "No message that was compacted fits. Fewer words find more; word* finds words that begin so.", "")
   const { asidePaint, size } = dialog.screen
   // Answers to a question that stayed are shown below a mark in its place.
   const shown = found[0]?.role === "user" ? found : [Prompt.userMessage({ content: [Prompt.textPart({ text: "…" })] }), ...found]
-  say(
+  printLines(
     dialog,
-    `${UsageText.counted(total, "message")} left out of the conversation${isFiltered ? `, ${UsageText.counted(found.length, "message")} around "${SafeText.line(argument)}"` : ""}:`,
+    `${UsageText.formatQuantity(total, "message")} left out of the conversation${isFiltered ? `, ${UsageText.formatQuantity(found.length, "message")} around "${SafeText.toLine(argument)}"` : ""}:`,
     "",
     ...Recap.render(shown, Recap.full, size().columns, asidePaint),
     ""
   )
 }))
 
-const title = doing(Effect.fnUntraced(function*(argument: string, { live, screen }: Dialog) {
-  if (argument !== "") return say({ screen }, `Title: ${yield* live.rename(argument)}`, "")
+const title = makeAction(Effect.fnUntraced(function*(argument: string, { live, screen }: Dialog) {
+  if (argument !== "") return printLines({ screen }, `Title: ${yield* live.rename(argument)}`, "")
   const stored = yield* live.known
   const now = stored?.title ?? (yield* live.state).session.title
-  say({ screen }, now === undefined ? "No title. Set one with /title NAME." : SafeText.line(now), "")
+  printLines({ screen }, now === undefined ? "No title. Set one with /title NAME." : SafeText.toLine(now), "")
 }))
 
-const sessions = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+const sessions = makeAction(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const list = yield* SessionStore.use((store) => store.list({ limit: listed }))
   const now = yield* Clock.currentTimeMillis
   const { session } = yield* dialog.live.state
-  const lines = Overview.sessions(list, session.id, now, dialog.screen.size().columns)
-  say(dialog, ...lines.length === 0 ? ["No sessions yet."] : [...lines, "", "Resume one with /resume and its id, id prefix or title."], "")
+  const lines = Overview.renderSessions(list, session.id, now, dialog.screen.size().columns)
+  printLines(dialog, ...lines.length === 0 ? ["No sessions yet."] : [...lines, "", "Resume one with /resume and its id, id prefix or title."], "")
 }))
 
-const compact: DialogCommand["run"] = Effect.fnUntraced(function*(argument, dialog): Effect.fn.Return<Next, never, SessionServices> {
+const compactConversation: DialogCommand["run"] = Effect.fnUntraced(function*(argument, dialog): Effect.fn.Return<Next, never, SessionServices> {
   const { live, screen } = dialog
   const here = /^here(?:\s+(\d+))?$/iu.exec(argument)
   const keepExchanges = here === null ? undefined : Math.max(1, Number(here[1] ?? 1))
   const focus = argument === "" || keepExchanges !== undefined ? undefined : argument
   const before = yield* live.state
   const since = yield* Clock.currentTimeMillis
-  const worked = yield* BusyPrompt.during(dialog, {
+  const worked = yield* BusyPrompt.runWork(dialog, {
     run: live.compact({ focus, keepExchanges }),
     stop: Effect.succeed(false),
-    view: (_, now) => now - since < 1000 ? [] : [screen.asidePaint.text(`┊ compacting · ${ToolText.elapsed(now - since)} · Ctrl+C stops`, "dim")]
+    view: (_, now) => now - since < 1000 ? [] : [screen.asidePaint.text(`┊ compacting · ${ToolText.formatElapsed(now - since)} · Ctrl+C stops`, "dim")]
   })
   if (worked._tag === "Leave") {
-    say(dialog, "")
+    printLines(dialog, "")
     return worked
   }
   if (Exit.isFailure(worked.exit)) {
-    if (worked.stopped) say(dialog, screen.asidePaint.text("Not compacted: stopped.", "yellow"), "")
-    else say(dialog, screen.asidePaint.text(SafeText.line(ErrorLine.render(ErrorLine.ofCause(worked.exit.cause).line)), "red"), "")
+    if (worked.stopped) printLines(dialog, screen.asidePaint.text("Not compacted: stopped.", "yellow"), "")
+    else printLines(dialog, screen.asidePaint.text(SafeText.toLine(ErrorLine.render(ErrorLine.fromCause(worked.exit.cause).line)), "red"), "")
     return stay
   }
   const { value } = worked.exit
-  const size = ({ messages, tokens }: typeof value.before): string => `${messages} messages (about ${UsageText.short(tokens)} tokens)`
+  const formatSize = ({ messages, tokens }: typeof value.before): string => `${messages} messages (about ${UsageText.abbreviateCount(tokens)} tokens)`
   if (value.sessionId === before.session.id) {
-    say(dialog, SafeText.line(value.warning === undefined ? `Nothing to compact: the conversation has ${size(value.before)}.` : `Not compacted: ${value.warning}`), "")
+    printLines(dialog, SafeText.toLine(value.warning === undefined ? `Nothing to compact: the conversation has ${formatSize(value.before)}.` : `Not compacted: ${value.warning}`), "")
   } else {
-    say(dialog, `Compacted from ${size(value.before)} to ${size(value.after)}.`, screen.asidePaint.text(`Session ${value.sessionId}`, "dim"), "")
+    printLines(dialog, `Compacted from ${formatSize(value.before)} to ${formatSize(value.after)}.`, screen.asidePaint.text(`Session ${value.sessionId}`, "dim"), "")
   }
   return stay
 })
@@ -234,29 +234,29 @@ const pickSession = Effect.fnUntraced(function*(dialog: Dialog) {
   const now = yield* Clock.currentTimeMillis
   const { folder } = dialog.options
   const choices = yield* Effect.forEach(list.filter((session) => session.id !== id), (session) =>
-    Effect.map(folder === undefined ? Effect.undefined : otherFolder(folder, session), (other) => ({
-      label: SafeText.line(session.title ?? session.id),
+    Effect.map(folder === undefined ? Effect.undefined : findOtherFolder(folder, session), (other) => ({
+      label: SafeText.toLine(session.title ?? session.id),
       detail: [
-        Overview.ago(now - (session.endedAt ?? session.startedAt)),
-        UsageText.counted(session.messageCount, "message"),
+        Overview.formatAgo(now - (session.endedAt ?? session.startedAt)),
+        UsageText.formatQuantity(session.messageCount, "message"),
         ...other === undefined ? [] : [other],
         ...session.title === undefined ? [] : [session.id]
       ].join(", "),
       value: session.id
     })))
-  if (choices.length === 0) return say(dialog, "No other session to resume.", "")
+  if (choices.length === 0) return printLines(dialog, "No other session to resume.", "")
   return yield* Picker.choose(dialog, { title: "Sessions", choices })
 })
 
-const resume = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+const resume = makeAction(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   const reference = argument === "" ? yield* pickSession(dialog) : argument
   if (reference !== undefined) yield* SessionSwitch.resume(dialog, reference)
 }))
 
-const status = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+const status = makeAction(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const { live, options: { about }, verbosity } = dialog
-  const { duration, routes, session, stored, tokens } = yield* SessionReports.status(live)
-  say(dialog, ...Overview.status(about, { ...session, cwd: session.cwd ?? about.cwd, tokens }, stored, duration, verbosity, routes), "")
+  const { duration, routes, session, stored, tokens } = yield* SessionReports.readStatus(live)
+  printLines(dialog, ...Overview.renderStatus(about, { ...session, cwd: session.cwd ?? about.cwd, tokens }, stored, duration, verbosity, routes), "")
 }))
 
 const levels: ReadonlyArray<Verbosity> = ["off", "new", "all", "verbose"]
@@ -268,75 +268,75 @@ const levelHelp: Readonly<Record<Verbosity, string>> = {
   verbose: "each tool call is shown with its arguments and result"
 }
 
-const verbose = doing((argument, dialog) =>
+const verbose = makeAction((argument, dialog) =>
   Effect.sync(() => {
     const wanted = levels.find((level) => level === argument.toLowerCase())
-    if (argument !== "" && wanted === undefined) return say(dialog, `/verbose takes one of ${levels.join(", ")}.`, "")
+    if (argument !== "" && wanted === undefined) return printLines(dialog, `/verbose takes one of ${levels.join(", ")}.`, "")
     const next = wanted ?? levels[(levels.indexOf(dialog.verbosity) + 1) % levels.length] ?? "all"
     dialog.verbosity = next
-    say(dialog, `${next}: ${levelHelp[next]}`, "")
+    printLines(dialog, `${next}: ${levelHelp[next]}`, "")
   })
 )
 
-const retry: DialogCommand["run"] = (_, dialog) =>
+const retryPrompt: DialogCommand["run"] = (_, dialog) =>
   Effect.map(dialog.live.state, ({ session: { lastPrompt } }): Next => {
     if (lastPrompt !== undefined) return { _tag: "Send", prompt: lastPrompt }
-    say(dialog, "No prompt to retry yet.", "")
+    printLines(dialog, "No prompt to retry yet.", "")
     return stay
   })
 
 /** Prints lines, between the parts of an answer where one is being written. */
-const tell = (dialog: Dialog, ...lines: ReadonlyArray<string>): void => {
-  for (const line of lines) note(dialog, line)
+const printNotes = (dialog: Dialog, ...lines: ReadonlyArray<string>): void => {
+  for (const line of lines) showNote(dialog, line)
 }
 
-const workLine = (dialog: Dialog, { at, id, since, what }: Item, now: number): string => {
-  const facts = ` · ${at} · ${ToolText.elapsed(now - since)}`
-  const room = Math.max(10, dialog.screen.size().columns - Width.of(id) - Width.of(facts) - 3)
-  return `${id}  ${Width.cut(SafeText.line(Redaction.redactText(what)), room)}${dialog.screen.asidePaint.text(facts, "dim")}`
+const formatWork = (dialog: Dialog, { at, id, since, what }: Item, now: number): string => {
+  const facts = ` · ${at} · ${ToolText.formatElapsed(now - since)}`
+  const room = Math.max(10, dialog.screen.size().columns - Width.measure(id) - Width.measure(facts) - 3)
+  return `${id}  ${Width.cut(SafeText.toLine(Redaction.redactText(what)), room)}${dialog.screen.asidePaint.text(facts, "dim")}`
 }
 
 const listWork = Effect.fnUntraced(function*(dialog: Dialog) {
   const items = yield* dialog.live.background.list
   const now = yield* Clock.currentTimeMillis
   const paused = yield* Children.use(({ isPaused }) => isPaused)
-  tell(
+  printNotes(
     dialog,
-    ...items.length === 0 ? ["No background work."] : items.map((item) => workLine(dialog, item, now)),
+    ...items.length === 0 ? ["No background work."] : items.map((item) => formatWork(dialog, item, now)),
     ...paused ? ["Delegation is paused. Type /agents resume to allow it."] : [],
     ...items.length === 0 ? [] : [dialog.screen.asidePaint.text("/stop ID stops one of them", "dim")]
   )
 })
 
-const agents = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+const manageAgents = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   const word = argument.toLowerCase()
   if (word === "") return yield* listWork(dialog)
   if (word !== "pause" && word !== "resume") {
-    return tell(dialog, "/agents lists background work; /agents pause or resume controls delegation.")
+    return printNotes(dialog, "/agents lists background work; /agents pause or resume controls delegation.")
   }
   yield* Children.use(({ pause }) => pause(word === "pause"))
-  tell(dialog, word === "pause" ? "Delegation paused. Type /agents resume to allow it." : "Delegation allowed.")
+  printNotes(dialog, word === "pause" ? "Delegation paused. Type /agents resume to allow it." : "Delegation allowed.")
 })
 
 const stopOne = Effect.fnUntraced(function*(id: string, dialog: Dialog) {
   const stopped = yield* dialog.live.background.stop(id)
-  tell(dialog, stopped === undefined ? `No background work with id ${SafeText.line(id)}. /agents lists it.` : `Stopped ${stopped.id}.`)
+  printNotes(dialog, stopped === undefined ? `No background work with id ${SafeText.toLine(id)}. /agents lists it.` : `Stopped ${stopped.id}.`)
 })
 
 const stopAll = Effect.fnUntraced(function*(dialog: Dialog) {
   const stopped = yield* dialog.live.background.stopAll
-  tell(dialog, stopped.length === 0 ? "Nothing is running." : `Stopped ${stopped.map(({ id }) => id).join(", ")}.`)
+  printNotes(dialog, stopped.length === 0 ? "Nothing is running." : `Stopped ${stopped.map(({ id }) => id).join(", ")}.`)
 })
 
 /** A command that says something and ends at the prompt. */
-const saying = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, never, SessionServices>): DialogCommand["run"] => (argument, dialog) =>
-  Effect.as(Effect.andThen(work(argument, dialog), Effect.sync(() => note(dialog, ""))), stay)
+const makeReportCommand = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, never, SessionServices>): DialogCommand["run"] => (argument, dialog) =>
+  Effect.as(Effect.andThen(work(argument, dialog), Effect.sync(() => showNote(dialog, ""))), stay)
 
 /** At the prompt a message for later is one for now. */
-const send = (name: string): DialogCommand["run"] => (argument, dialog) =>
+const makeSendCommand = (name: string): DialogCommand["run"] => (argument, dialog) =>
   Effect.sync((): Next => {
     if (argument !== "") return { _tag: "Send", prompt: argument }
-    tell(dialog, `/${name} needs a message: /${name} MESSAGE`, "")
+    printNotes(dialog, `/${name} needs a message: /${name} MESSAGE`, "")
     return stay
   })
 
@@ -345,44 +345,44 @@ const backgroundCommands: ReadonlyArray<DialogCommand> = [
     name: "queue",
     usage: "MESSAGE",
     help: "Send a message when the current turn is done",
-    run: send("queue"),
+    run: makeSendCommand("queue"),
     meanwhile: (argument, _, { send }) => argument === "" ? Effect.void : send(argument, "queue")
   },
   {
     name: "steer",
     usage: "MESSAGE",
     help: "Send a message to the running turn, with the next tool result",
-    run: send("steer"),
+    run: makeSendCommand("steer"),
     meanwhile: (argument, _, { send }) => argument === "" ? Effect.void : send(argument, "steer")
   },
   {
     name: "agents",
     aliases: ["tasks"],
     usage: "[pause|resume]",
-    words: words({ pause: "start no more sub-agents", resume: "allow them again" }),
+    words: makeWords({ pause: "start no more sub-agents", resume: "allow them again" }),
     help: "List sub-agents and processes, or pause and resume delegation",
-    run: saying(agents),
-    meanwhile: agents
+    run: makeReportCommand(manageAgents),
+    meanwhile: manageAgents
   },
   {
     name: "stop",
     usage: "[ID]",
     help: "Stop the turn, or background work",
-    run: saying((id, dialog) => id === "" ? stopAll(dialog) : stopOne(id, dialog)),
+    run: makeReportCommand((id, dialog) => id === "" ? stopAll(dialog) : stopOne(id, dialog)),
     meanwhile: (id, dialog, { stop }) => id === "" ? stop : stopOne(id, dialog)
   }
 ]
 
-const sessionWords: DialogCommand["words"] = Effect.fnUntraced(function*(dialog: Dialog) {
+const listSessionWords: DialogCommand["words"] = Effect.fnUntraced(function*(dialog: Dialog) {
   const list = yield* Effect.orElseSucceed(SessionStore.use((store) => store.list({ limit: pickable })), () => [])
-  return list.map(({ id, title }) => ({ label: SafeText.line(title ?? id), detail: title === undefined ? undefined : id, value: id }))
+  return list.map(({ id, title }) => ({ label: SafeText.toLine(title ?? id), detail: title === undefined ? undefined : id, value: id }))
     .filter(({ value }) => value !== dialog.options.session.id)
 })
 
 export const commands: ReadonlyArray<DialogCommand> = [
   { name: "help", aliases: ["?"], help: "Show this", run: help },
-  { name: "new", aliases: ["reset"], usage: "[TITLE]", help: "Start a new session", run: begin(() => undefined) },
-  { name: "clear", help: "Clear the screen and start a new session", run: begin(({ screen }) => screen.clear()) },
+  { name: "new", aliases: ["reset"], usage: "[TITLE]", help: "Start a new session", run: makeBeginCommand(() => undefined) },
+  { name: "clear", help: "Clear the screen and start a new session", run: makeBeginCommand(({ screen }) => screen.clear()) },
   {
     name: "tools",
     usage: "[list]",
@@ -392,16 +392,16 @@ export const commands: ReadonlyArray<DialogCommand> = [
   },
   { name: "usage", help: "Show the tokens, cache hits and cost of this session", run: usage },
   { name: "context", help: "Show what fills the context window", run: context },
-  { name: "compact", aliases: ["compress"], usage: "[here N|TOPIC]", help: "Summarise the older part of the conversation, but for the last N exchanges", words: words({ here: "but for the last exchange" }), run: compact },
+  { name: "compact", aliases: ["compress"], usage: "[here N|TOPIC]", help: "Summarise the older part of the conversation, but for the last N exchanges", words: makeWords({ here: "but for the last exchange" }), run: compactConversation },
   { name: "insights", usage: "[DAYS]", help: "Show what the sessions of the last days used", run: insights },
   { name: "expand", usage: "[WORDS]", help: "Show what compaction left out of the conversation", run: expand },
   { name: "history", help: "Show the messages of this session", run: history },
   { name: "title", usage: "[NAME]", help: "Show or set the title of this session", run: title },
-  { name: "resume", usage: "[SESSION]", help: "Resume another session; without one, choose it", words: sessionWords, run: resume },
+  { name: "resume", usage: "[SESSION]", help: "Resume another session; without one, choose it", words: listSessionWords, run: resume },
   { name: "sessions", help: "List the latest sessions", run: sessions },
-  { name: "verbose", usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", words: words(levelHelp), run: verbose },
+  { name: "verbose", usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", words: makeWords(levelHelp), run: verbose },
   { name: "status", help: "Show the state of this session", run: status },
-  { name: "retry", help: "Send the last prompt again", run: retry },
+  { name: "retry", help: "Send the last prompt again", run: retryPrompt },
   ...ShareCommands.commands,
   ...ChangeCommands.commands,
   ...ModelPicker.commands,

@@ -5,7 +5,7 @@
  * The first Ctrl+C asks the work to stop, a second one within two seconds leaves the program. Leaving waits for the work to
  * end, but no longer than {@link graceMillis}. Nothing that waits begins behind work that was stopped: it goes back into the prompt.
  *
- * Input that is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first (`interrupt`), or
+ * Input that is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first (`interruptWork`), or
  * reaches the model with the next tool result (`steer`). Commands about the work itself (`/stop`, `/steer`, `/agents`, …)
  * are never kept waiting.
  *
@@ -23,8 +23,8 @@ import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as SlashCommands from "./SlashCommands.ts"
-import { attached } from "./Attachments.ts"
-import { type Dialog, note, remember, type SessionServices, type TypedLine } from "./Dialog.ts"
+import { attachNamedFiles } from "./Attachments.ts"
+import { type Dialog, showNote, rememberLine, type SessionServices, type TypedLine } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import type * as Keys from "./Keys.ts"
 import * as PromptLine from "./PromptLine.ts"
@@ -41,10 +41,10 @@ const pauseMillis = 700
 const isShell = (line: string): boolean => /^!+\s*[^!\s]/.test(line) || /^#\s*\S[^\n]*$/.test(line)
 
 /** A message is never taken for a command. */
-const literal = (text: string): string => /^[/!#]/.test(text) ? ` ${text}` : text
+const toPlainMessage = (text: string): string => /^[/!#]/.test(text) ? ` ${text}` : text
 
 /** Effect of a key on the line that it edits. */
-interface Edited {
+interface KeyEffect {
   readonly action: Editor.Action
   readonly question: Questions.Pending | undefined
 }
@@ -64,7 +64,7 @@ type WorkResult<A, E> =
   | { readonly _tag: "Leave"; readonly code: number }
 
 /** The lines above what is typed, which is a line for the session or the answer to a question. */
-const viewOf = (
+const makeView = (
   dialog: Dialog,
   { queue, steering }: Pick<State, "queue" | "steering">,
   lines: ReadonlyArray<string>,
@@ -74,16 +74,16 @@ const viewOf = (
   const question = dialog.asked
   const sent = queue.flatMap(({ origin, shown }) => origin === "client" ? [shown] : [])
   const waiting = [
-    ...steering.map((line) => `sending: ${SafeText.line(line)}`),
-    ...[...sent, ...dialog.waiting.map(({ shown }) => shown)].map((line) => `next: ${SafeText.line(line)}`)
+    ...steering.map((line) => `sending: ${SafeText.toLine(line)}`),
+    ...[...sent, ...dialog.waiting.map(({ shown }) => shown)].map((line) => `next: ${SafeText.toLine(line)}`)
   ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
-  const asked = question === undefined ? [] : Questions.choices(question, size.columns, asidePaint)
+  const asked = question === undefined ? [] : Questions.renderChoices(question, size.columns, asidePaint)
   const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
   if (question === undefined && editor.text === "") {
-    return { lines: [...above, ...StatusLine.lines(dialog.statusLine, size.columns, asidePaint)] }
+    return { lines: [...above, ...StatusLine.renderLines(dialog.statusLine, size.columns, asidePaint)] }
   }
   const room = { ...size, rows: Math.max(3, size.rows - above.length) }
-  const { cursor, lines: typed } = PromptLine.view({ editor, screen: dialog.screen, statusLine: dialog.statusLine }, [])(room)
+  const { cursor, lines: typed } = PromptLine.makeView({ editor, screen: dialog.screen, statusLine: dialog.statusLine }, [])(room)
   return {
     lines: [...above, ...typed],
     cursor: cursor === undefined ? undefined : { row: above.length + cursor.row, column: cursor.column }
@@ -91,14 +91,14 @@ const viewOf = (
 }
 
 /** Interrupts what may not end, and waits a while for it to end. */
-const interrupt = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<unknown> =>
+const interruptWork = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<unknown> =>
   Effect.suspend(() => {
     fiber.interruptUnsafe()
     return Effect.raceFirst(Effect.interruptible(Fiber.await(fiber)), Effect.interruptible(Effect.sleep(graceMillis)))
   })
 
 /** Watches work that is under way until it ends, or the user leaves. */
-const watch = Effect.fnUntraced(function*<A, E>(
+const watchWork = Effect.fnUntraced(function*<A, E>(
   dialog: Dialog,
   work: Pick<Work<A, E, never>, "stop" | "view">,
   fiber: Fiber.Fiber<A, E>
@@ -115,7 +115,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
    * The question that is answered by what is typed now. Who was typing when it came has not seen it yet: what they type on
    * is no answer.
    */
-  const addressed = (now: number): Questions.Pending | undefined => {
+  const findAskedQuestion = (now: number): Questions.Pending | undefined => {
     const { asked } = dialog
     return asked !== undefined && (now - typedAt >= pauseMillis || burstAt >= asked.shownAt) ? asked : undefined
   }
@@ -125,7 +125,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
     const now = yield* Clock.currentTimeMillis
     const state = yield* live.state
     const lines = stopped || state.turn?.isStopping === true ? stopping : work.view(screen.size(), now)
-    screen.live(viewOf(dialog, state, lines, addressed(now) ?? dialog))
+    screen.live(makeView(dialog, state, lines, findAskedQuestion(now) ?? dialog))
   })
 
   const stopWork = Effect.gen(function*() {
@@ -146,48 +146,48 @@ const watch = Effect.fnUntraced(function*<A, E>(
     if (lines.length === 0) return
     PromptLine.putBack(dialog, lines)
     const what = lines.length === 1 ? "What waited is" : `The ${lines.length} lines that waited are`
-    note(dialog, screen.asidePaint.text(`${what} back in the prompt.`, "dim"))
+    showNote(dialog, screen.asidePaint.text(`${what} back in the prompt.`, "dim"))
   })
 
   /** Keeps a line for afterwards; a message may go into the turn instead. Lines stay in the order in which they were typed. */
-  const keep = Effect.fnUntraced(function*(line: TypedLine, busy: "queue" | "steer") {
+  const queueLine = Effect.fnUntraced(function*(line: TypedLine, busy: "queue" | "steer") {
     const isMessage = SlashCommands.parse(line.text) === undefined && !isShell(line.text)
     if (isMessage && dialog.waiting.length === 0) {
-      yield* remember(dialog, line)
-      const prompt = yield* attached(dialog, line.text.trim())
+      yield* rememberLine(dialog, line)
+      const prompt = yield* attachNamedFiles(dialog, line.text.trim())
       const { message } = yield* live.send({ prompt, shown: line.shown, busy })
       dialog.sent.set(message.id, line)
     } else dialog.waiting.push(line)
   })
 
-  const send = Effect.fnUntraced(function*(line: TypedLine) {
+  const submitLine = Effect.fnUntraced(function*(line: TypedLine) {
     if (line.text.trim() === "") return
     const command = SlashCommands.parse(line.text)
     const found = command === undefined ? undefined : SlashCommands.find(dialog.commands, command.name)
     if (command !== undefined && found?._tag === "Command" && found.command.meanwhile !== undefined) {
       return yield* found.command.meanwhile(command.argument, dialog, {
         stop,
-        send: (text, busy) => Effect.provideContext(keep({ shown: literal(text), text: literal(text) }, busy), context)
+        send: (text, busy) => Effect.provideContext(queueLine({ shown: toPlainMessage(text), text: toPlainMessage(text) }, busy), context)
       })
     }
     const { busyInputMode } = options.display
     const isMessage = command === undefined && !isShell(line.text)
-    yield* keep(line, isMessage && busyInputMode === "steer" ? "steer" : "queue")
+    yield* queueLine(line, isMessage && busyInputMode === "steer" ? "steer" : "queue")
     if (isMessage && busyInputMode === "interrupt") yield* stopWork
   })
 
-  const answer = Effect.fnUntraced(function*(pending: Questions.Pending, line: string) {
-    const answers = Questions.read(pending.shown, line)
+  const answerQuestion = Effect.fnUntraced(function*(pending: Questions.Pending, line: string) {
+    const answers = Questions.readAnswer(pending.shown, line)
     if (answers === undefined) return
-    note(dialog, PromptLine.mark(screen.asidePaint) + SafeText.line(Redaction.redactText(answers.join(", "))))
+    showNote(dialog, PromptLine.renderMark(screen.asidePaint) + SafeText.toLine(Redaction.redactText(answers.join(", "))))
     // Somebody else may have been quicker, or the turn is over.
     yield* Effect.catchTag(live.answer(pending.id, pending.answerOf(answers)), "AnswerRejected", ({ message }) =>
-      Effect.sync(() => note(dialog, screen.asidePaint.text(SafeText.line(message), "dim"))))
+      Effect.sync(() => showNote(dialog, screen.asidePaint.text(SafeText.toLine(message), "dim"))))
   })
 
   /** A key goes to the question that is asked, else to the line that is typed. */
-  const edit = (key: Keys.Key, now: number): Edited => {
-    const question = addressed(now)
+  const applyKey = (key: Keys.Key, now: number): KeyEffect => {
+    const question = findAskedQuestion(now)
     if (now - typedAt >= pauseMillis) burstAt = now
     typedAt = now
     const edited = question ?? dialog
@@ -196,20 +196,20 @@ const watch = Effect.fnUntraced(function*<A, E>(
     return { action, question }
   }
 
-  const press = Effect.fnUntraced(function*(key: Keys.Key) {
-    if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(PromptLine.nextMode(dialog), undefined)
+  const pressKey = Effect.fnUntraced(function*(key: Keys.Key) {
+    if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(PromptLine.switchMode(dialog), undefined)
     if (key._tag === "Key" && key.name === "ctrl-o") return yield* viewed.withPermit(Effect.as(PromptLine.showTranscript(dialog), undefined))
     const now = yield* Clock.currentTimeMillis
-    const { action, question } = edit(key, now)
+    const { action, question } = applyKey(key, now)
     switch (action._tag) {
       case "Submit":
-        yield* question === undefined ? send(PromptLine.lineOf(action)) : answer(question, PromptLine.lineOf(action).text)
+        yield* question === undefined ? submitLine(PromptLine.toLine(action)) : answerQuestion(question, PromptLine.toLine(action).text)
         return undefined
       case "Escape":
         yield* stop
         return undefined
       case "TooLarge":
-        note(dialog, PromptLine.tooLarge(screen.asidePaint, action.characters))
+        showNote(dialog, PromptLine.describeLargePaste(screen.asidePaint, action.characters))
         return undefined
       case "Interrupt": {
         if (now - dialog.interruptedAt < PromptLine.leaveMillis) return PromptLine.interruptedCode
@@ -234,7 +234,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
     }
   })
 
-  const leave = Effect.map(PromptLine.typed(dialog, press, show, 0), (code): WorkResult<A, E> => ({ _tag: "Leave", code }))
+  const leave = Effect.map(PromptLine.readKeys(dialog, pressKey, show, 0), (code): WorkResult<A, E> => ({ _tag: "Leave", code }))
   // A user who goes through the conversation is not taken out of it by the end of the turn.
   const ended = Effect.flatMap(Fiber.await(fiber), (exit) =>
     viewed.withPermit(Effect.succeed<WorkResult<A, E>>({ _tag: "Ended", exit, stopped })))
@@ -244,11 +244,11 @@ const watch = Effect.fnUntraced(function*<A, E>(
 })
 
 /** Does the work with the keyboard watched. */
-export const during = <A, E, R>(dialog: Dialog, work: Work<A, E, R>): Effect.Effect<WorkResult<A, E>, never, R | SessionServices> =>
+export const runWork = <A, E, R>(dialog: Dialog, work: Work<A, E, R>): Effect.Effect<WorkResult<A, E>, never, R | SessionServices> =>
   Effect.acquireUseRelease(
     // Nobody waits for work that does not end when it is interrupted.
     Effect.forkDetach(work.run),
-    (fiber) => watch(dialog, work, fiber),
+    (fiber) => watchWork(dialog, work, fiber),
     (fiber, exit) =>
-      Exit.isSuccess(exit) && exit.value._tag === "Ended" ? Effect.void : interrupt(fiber)
-  ).pipe(Effect.ensuring(Effect.sync(() => dialog.screen.live(Screen.nothing))))
+      Exit.isSuccess(exit) && exit.value._tag === "Ended" ? Effect.void : interruptWork(fiber)
+  ).pipe(Effect.ensuring(Effect.sync(() => dialog.screen.live(Screen.renderNothing))))

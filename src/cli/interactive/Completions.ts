@@ -14,7 +14,7 @@ import type { DialogCommand } from "./Dialog.ts"
 import type * as Editor from "./Editor.ts"
 import * as FuzzyMatch from "./FuzzyMatch.ts"
 import type { Choice } from "./PromptLine.ts"
-import { type ArgumentWord, namesOf } from "./SlashCommands.ts"
+import { type ArgumentWord, listNames } from "./SlashCommands.ts"
 
 /** A text in place of a part of the line. */
 export interface Completion {
@@ -36,7 +36,7 @@ export interface Token {
 }
 
 /** The word before the cursor that a list is shown for; undefined where there is none. */
-export const tokenAt = ({ cursor, text }: Pick<Editor.State, "cursor" | "text">): Token | undefined => {
+export const findToken = ({ cursor, text }: Pick<Editor.State, "cursor" | "text">): Token | undefined => {
   const before = text.slice(0, cursor)
   const command = /^\/([\w?-]*)$/.exec(text)
   if (command !== null && cursor === text.length) return { kind: "command", from: 0, query: command[1] ?? "" }
@@ -50,22 +50,22 @@ export const tokenAt = ({ cursor, text }: Pick<Editor.State, "cursor" | "text">)
 const mostListed = 50
 
 /** Names that begin with the query come first, so that the list agrees with what Enter would run. */
-const commandsOf = (commands: ReadonlyArray<DialogCommand>, { from, query }: Token): ReadonlyArray<Choice<Completion>> => {
+const matchCommands = (commands: ReadonlyArray<DialogCommand>, { from, query }: Token): ReadonlyArray<Choice<Completion>> => {
   const known = commands.filter((command, index) => commands.findIndex(({ name }) => name === command.name) === index)
-  const begin = known.filter((command) => namesOf(command).some((name) => name.toLowerCase().startsWith(query.toLowerCase())))
+  const begin = known.filter((command) => listNames(command).some((name) => name.toLowerCase().startsWith(query.toLowerCase())))
   const others = query === "" ? [] : FuzzyMatch.rank(query, known.filter((command) => !begin.includes(command)), ({ name }) => name, mostListed)
   return [...begin, ...others].map(({ help, name, usage = "" }) => ({
-    label: SafeText.line(`/${name}${usage === "" ? "" : ` ${usage}`}`),
-    detail: SafeText.line(help),
+    label: SafeText.toLine(`/${name}${usage === "" ? "" : ` ${usage}`}`),
+    detail: SafeText.toLine(help),
     value: { from, text: usage === "" ? `/${name}` : `/${name} `, isComplete: usage === "" || usage.startsWith("[") }
   }))
 }
 
-const filesOf = (files: ReadonlyArray<string>, { from, query }: Token): ReadonlyArray<Choice<Completion>> =>
+const matchFiles = (files: ReadonlyArray<string>, { from, query }: Token): ReadonlyArray<Choice<Completion>> =>
   FuzzyMatch.rank(query, files, (file) => file, mostListed).map((file) =>
-    ({ label: SafeText.line(file), value: { from, text: `@${file} `, isComplete: false } }))
+    ({ label: SafeText.toLine(file), value: { from, text: `@${file} `, isComplete: false } }))
 
-const argumentsOf = (words: ReadonlyArray<ArgumentWord>, { from, query }: Token): ReadonlyArray<Choice<Completion>> =>
+const matchArguments = (words: ReadonlyArray<ArgumentWord>, { from, query }: Token): ReadonlyArray<Choice<Completion>> =>
   FuzzyMatch.rank(query, words, ({ label, value }) => label === value ? label : `${label} ${value}`, mostListed).map(({ detail, label, value }) =>
     ({ label, detail, value: { from, text: value, isComplete: true } }))
 
@@ -77,9 +77,9 @@ interface Sources {
 }
 
 /** The choices for a word, the best first. */
-export const of = (token: Token, { commands, files, words = [] }: Sources): ReadonlyArray<Choice<Completion>> => {
-  if (token.kind === "command") return commandsOf(commands, token)
-  return token.kind === "file" ? filesOf(files, token) : argumentsOf(words, token)
+export const listCompletions = (token: Token, { commands, files, words = [] }: Sources): ReadonlyArray<Choice<Completion>> => {
+  if (token.kind === "command") return matchCommands(commands, token)
+  return token.kind === "file" ? matchFiles(files, token) : matchArguments(words, token)
 }
 
 /** Files below the working directory. */
@@ -112,7 +112,7 @@ export const fileList: Effect.Effect<FileList, never, FileSystem.FileSystem | Pa
           readAt = now
           const FileWalk = yield* Effect.promise(() => import("../../environment/FileWalk.ts"))
           // A name with a blank would end at it.
-          files = yield* FileWalk.files(cwd, { unreadable: 0, exhausted: false }).pipe(
+          files = yield* FileWalk.walkFiles(cwd, { unreadable: 0, exhausted: false }).pipe(
             Stream.map(({ relative }) => relative),
             Stream.filter((relative) => !/[\s@]/.test(relative)),
             Stream.take(mostFiles),

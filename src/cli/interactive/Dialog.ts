@@ -174,22 +174,22 @@ export interface Dialog {
 }
 
 /** Shows a line of the program's own; while an answer is being written, between its parts. */
-export const note = ({ feed }: Pick<Dialog, "feed">, line: string): void => feed.put({ _tag: "Lines", text: `${line}\n`, place: "turn" })
+export const showNote = ({ feed }: Pick<Dialog, "feed">, line: string): void => feed.put({ _tag: "Lines", text: `${line}\n`, place: "turn" })
 
 /** Characters of a text that the history keeps whole; of a longer one it keeps the line with its marks. */
 const mostRemembered = 10_000
 
 /** Adds a line to the history. A command for the shell is remembered as long as the session, and no longer. */
-export const remember = ({ options }: Pick<Dialog, "options">, { shown, text }: TypedLine): Effect.Effect<void> =>
+export const rememberLine = ({ options }: Pick<Dialog, "options">, { shown, text }: TypedLine): Effect.Effect<void> =>
   options.history.add(text.length > mostRemembered ? shown : text, { keep: !text.startsWith("!") })
 
 /** Prints whole lines. */
-export const say = ({ screen }: Pick<Dialog, "screen">, ...lines: ReadonlyArray<string>): void =>
+export const printLines = ({ screen }: Pick<Dialog, "screen">, ...lines: ReadonlyArray<string>): void =>
   screen.say(lines.map((line) => `${line}\n`).join(""))
 
 /** Prints an error in one line. */
-export const complain = (dialog: Pick<Dialog, "screen">, error: unknown): void =>
-  say(dialog, dialog.screen.asidePaint.text(SafeText.line(ErrorLine.render(ErrorLine.of(error).line)), "red"), "")
+export const printError = (dialog: Pick<Dialog, "screen">, error: unknown): void =>
+  printLines(dialog, dialog.screen.asidePaint.text(SafeText.toLine(ErrorLine.render(ErrorLine.fromError(error).line)), "red"), "")
 
 /** The command line that resumes a session. */
-export const resumeCommand = (id: SessionId): string => `hermes --resume ${id}`
+export const formatResumeCommand = (id: SessionId): string => `hermes --resume ${id}`

@@ -42,7 +42,7 @@ export type Action =
 type Request = "Leave" | "Interrupt" | "Escape" | "Suspend" | "ClearScreen" | "Complete" | "OpenEditor" | "OpenTranscript" | "PastePicture" | "SearchHistory" | "None"
 
 /** Result of a key. */
-export interface Applied {
+export interface KeyResult {
   readonly state: State
   readonly action: Action
 }
@@ -55,89 +55,89 @@ const none: Action = { _tag: "None" }
 /** Characters that are looked at for one character as a user sees it. */
 const reach = 64
 
-const before = ({ cursor, pastes, text }: State): number => {
-  const mark = Pastes.markAt(text, cursor, "before", pastes)
+const findPreviousCursor = ({ cursor, pastes, text }: State): number => {
+  const mark = Pastes.measureMark(text, cursor, "before", pastes)
   if (mark > 0) return cursor - mark
-  const found = Array.from(Width.graphemes(text.slice(Math.max(0, cursor - reach), cursor)))
+  const found = Array.from(Width.splitGraphemes(text.slice(Math.max(0, cursor - reach), cursor)))
   return cursor - (found.at(-1)?.text.length ?? 0)
 }
 
-const after = ({ cursor, pastes, text }: State): number => {
-  const mark = Pastes.markAt(text, cursor, "after", pastes)
+const findNextCursor = ({ cursor, pastes, text }: State): number => {
+  const mark = Pastes.measureMark(text, cursor, "after", pastes)
   if (mark > 0) return cursor + mark
-  const [first] = Width.graphemes(text.slice(cursor, cursor + reach))
+  const [first] = Width.splitGraphemes(text.slice(cursor, cursor + reach))
   return cursor + (first?.text.length ?? 0)
 }
 
 /** The borders of words are those of characters too: a mark belongs to its letter, though no letter itself. */
-const backTo = (state: State, wanted: number): number => {
+const snapBackward = (state: State, wanted: number): number => {
   let cursor = state.cursor
-  while (cursor > wanted) cursor = before({ ...state, cursor })
+  while (cursor > wanted) cursor = findPreviousCursor({ ...state, cursor })
   return cursor
 }
 
-const onTo = (state: State, wanted: number): number => {
+const snapForward = (state: State, wanted: number): number => {
   let cursor = state.cursor
-  while (cursor < wanted) cursor = after({ ...state, cursor })
+  while (cursor < wanted) cursor = findNextCursor({ ...state, cursor })
   return cursor
 }
 
-const wordBefore = (state: State): number =>
-  backTo(state, state.cursor - (/[\p{L}\p{N}\p{M}_]*[^\p{L}\p{N}\p{M}_]*$/u.exec(state.text.slice(0, state.cursor))?.[0].length ?? 0))
+const findWordBefore = (state: State): number =>
+  snapBackward(state, state.cursor - (/[\p{L}\p{N}\p{M}_]*[^\p{L}\p{N}\p{M}_]*$/u.exec(state.text.slice(0, state.cursor))?.[0].length ?? 0))
 
-const wordAfter = (state: State): number =>
-  onTo(state, state.cursor + (/^[^\p{L}\p{N}\p{M}_]*[\p{L}\p{N}\p{M}_]*/u.exec(state.text.slice(state.cursor))?.[0].length ?? 0))
+const findWordAfter = (state: State): number =>
+  snapForward(state, state.cursor + (/^[^\p{L}\p{N}\p{M}_]*[\p{L}\p{N}\p{M}_]*/u.exec(state.text.slice(state.cursor))?.[0].length ?? 0))
 
-const blankWordBefore = (state: State): number =>
-  backTo(state, state.cursor - (/\S*\s*$/u.exec(state.text.slice(0, state.cursor))?.[0].length ?? 0))
+const findBlankWordBefore = (state: State): number =>
+  snapBackward(state, state.cursor - (/\S*\s*$/u.exec(state.text.slice(0, state.cursor))?.[0].length ?? 0))
 
-const lineStart = ({ cursor, text }: State): number => text.slice(0, cursor).lastIndexOf("\n") + 1
+const findLineStart = ({ cursor, text }: State): number => text.slice(0, cursor).lastIndexOf("\n") + 1
 
-const lineEnd = ({ cursor, text }: State): number => {
+const findLineEnd = ({ cursor, text }: State): number => {
   const end = text.indexOf("\n", cursor)
   return end < 0 ? text.length : end
 }
 
-const at = (state: State, cursor: number): State => ({ ...state, cursor })
+const moveCursor = (state: State, cursor: number): State => ({ ...state, cursor })
 
 /** The text with a part of it replaced, and the cursor behind what is new. */
-const replace = (state: State, from: number, to: number, text: string): State => ({
+const replaceText = (state: State, from: number, to: number, text: string): State => ({
   ...state,
   text: state.text.slice(0, from) + text + state.text.slice(to),
   cursor: from + text.length,
   back: 0
 })
 
-const insert = (state: State, text: string): State => replace(state, state.cursor, state.cursor, text)
+const insertText = (state: State, text: string): State => replaceText(state, state.cursor, state.cursor, text)
 
-const kill = (state: State, from: number, to: number): State =>
-  from === to ? state : { ...replace(state, from, to, ""), killed: state.text.slice(from, to) }
+const killText = (state: State, from: number, to: number): State =>
+  from === to ? state : { ...replaceText(state, from, to, ""), killed: state.text.slice(from, to) }
 
 /** The state with another text, the cursor at its end. */
 export const withText = (state: State, text: string): State => ({ ...state, text, cursor: text.length })
 
-const show = (state: State, back: number, history: ReadonlyArray<string>): State => {
+const showHistory = (state: State, back: number, history: ReadonlyArray<string>): State => {
   const draft = state.back === 0 ? state.text : state.draft
   const text = back === 0 ? draft : history[history.length - back]
   return text === undefined ? state : { ...withText(state, text), back, draft }
 }
 
 /** The place in another line under or above the cursor. */
-const vertical = (state: State, start: number): State => {
-  const column = Width.of(state.text.slice(lineStart(state), state.cursor))
-  const line = state.text.slice(start, lineEnd(at(state, start)))
-  return at(state, start + Width.split(line, column)[0].length)
+const moveVertically = (state: State, start: number): State => {
+  const column = Width.measure(state.text.slice(findLineStart(state), state.cursor))
+  const line = state.text.slice(start, findLineEnd(moveCursor(state, start)))
+  return moveCursor(state, start + Width.split(line, column)[0].length)
 }
 
-const up = (state: State, history: ReadonlyArray<string>): State => {
-  const start = lineStart(state)
-  return start === 0 ? show(state, state.back + 1, history) : vertical(state, lineStart(at(state, start - 1)))
+const moveUp = (state: State, history: ReadonlyArray<string>): State => {
+  const start = findLineStart(state)
+  return start === 0 ? showHistory(state, state.back + 1, history) : moveVertically(state, findLineStart(moveCursor(state, start - 1)))
 }
 
-const down = (state: State, history: ReadonlyArray<string>): State => {
-  const end = lineEnd(state)
-  if (end < state.text.length) return vertical(state, end + 1)
-  return state.back === 0 ? state : show(state, state.back - 1, history)
+const moveDown = (state: State, history: ReadonlyArray<string>): State => {
+  const end = findLineEnd(state)
+  if (end < state.text.length) return moveVertically(state, end + 1)
+  return state.back === 0 ? state : showHistory(state, state.back - 1, history)
 }
 
 /** Tells if a backslash stands before the cursor that no other backslash hides. */
@@ -146,45 +146,45 @@ const isContinued = ({ cursor, text }: State): boolean => {
   return cursor === text.length && slashes % 2 === 1
 }
 
-const enter = (state: State): Applied =>
+const pressEnter = (state: State): KeyResult =>
   isContinued(state)
-    ? { state: replace(state, state.cursor - 1, state.cursor, "\n"), action: none }
+    ? { state: replaceText(state, state.cursor - 1, state.cursor, "\n"), action: none }
     : { state: { ...empty, killed: state.killed }, action: { _tag: "Submit", text: state.text, ...state.pastes.length === 0 ? {} : { pastes: state.pastes } } }
 
-const transpose = (state: State): State => {
-  const to = state.cursor === state.text.length ? state.cursor : after(state)
-  const middle = before(at(state, to))
-  const from = before(at(state, middle))
+const transposeCharacters = (state: State): State => {
+  const to = state.cursor === state.text.length ? state.cursor : findNextCursor(state)
+  const middle = findPreviousCursor(moveCursor(state, to))
+  const from = findPreviousCursor(moveCursor(state, middle))
   return from === middle || middle === to
     ? state
-    : replace(state, from, to, state.text.slice(middle, to) + state.text.slice(from, middle))
+    : replaceText(state, from, to, state.text.slice(middle, to) + state.text.slice(from, middle))
 }
 
 type Edit = (state: State, history: ReadonlyArray<string>) => State
 
 const edits: Readonly<Record<string, Edit>> = {
-  "left": (state) => at(state, before(state)),
-  "right": (state) => at(state, after(state)),
-  "alt-b": (state) => at(state, wordBefore(state)),
-  "alt-f": (state) => at(state, wordAfter(state)),
-  "home": (state) => at(state, lineStart(state)),
-  "end": (state) => at(state, lineEnd(state)),
-  "ctrl-home": (state) => at(state, 0),
-  "ctrl-end": (state) => at(state, state.text.length),
-  "up": up,
-  "down": down,
-  "ctrl-p": (state, history) => show(state, state.back + 1, history),
-  "ctrl-n": (state, history) => state.back === 0 ? state : show(state, state.back - 1, history),
-  "backspace": (state) => replace(state, before(state), state.cursor, ""),
-  "delete": (state) => ({ ...replace(state, state.cursor, after(state), ""), cursor: state.cursor }),
-  "ctrl-w": (state) => kill(state, blankWordBefore(state), state.cursor),
-  "alt-backspace": (state) => kill(state, wordBefore(state), state.cursor),
-  "alt-d": (state) => kill(state, state.cursor, wordAfter(state)),
-  "ctrl-u": (state) => kill(state, lineStart(state), state.cursor),
-  "ctrl-k": (state) => kill(state, state.cursor, lineEnd(state)),
-  "ctrl-y": (state) => insert(state, state.killed),
-  "ctrl-t": transpose,
-  "alt-enter": (state) => insert(state, "\n")
+  "left": (state) => moveCursor(state, findPreviousCursor(state)),
+  "right": (state) => moveCursor(state, findNextCursor(state)),
+  "alt-b": (state) => moveCursor(state, findWordBefore(state)),
+  "alt-f": (state) => moveCursor(state, findWordAfter(state)),
+  "home": (state) => moveCursor(state, findLineStart(state)),
+  "end": (state) => moveCursor(state, findLineEnd(state)),
+  "ctrl-home": (state) => moveCursor(state, 0),
+  "ctrl-end": (state) => moveCursor(state, state.text.length),
+  "up": moveUp,
+  "down": moveDown,
+  "ctrl-p": (state, history) => showHistory(state, state.back + 1, history),
+  "ctrl-n": (state, history) => state.back === 0 ? state : showHistory(state, state.back - 1, history),
+  "backspace": (state) => replaceText(state, findPreviousCursor(state), state.cursor, ""),
+  "delete": (state) => ({ ...replaceText(state, state.cursor, findNextCursor(state), ""), cursor: state.cursor }),
+  "ctrl-w": (state) => killText(state, findBlankWordBefore(state), state.cursor),
+  "alt-backspace": (state) => killText(state, findWordBefore(state), state.cursor),
+  "alt-d": (state) => killText(state, state.cursor, findWordAfter(state)),
+  "ctrl-u": (state) => killText(state, findLineStart(state), state.cursor),
+  "ctrl-k": (state) => killText(state, state.cursor, findLineEnd(state)),
+  "ctrl-y": (state) => insertText(state, state.killed),
+  "ctrl-t": transposeCharacters,
+  "alt-enter": (state) => insertText(state, "\n")
 }
 
 const aliases: Readonly<Record<string, string>> = {
@@ -223,10 +223,10 @@ const requests: Readonly<Record<string, Request>> = {
   "tab": "Complete"
 }
 
-const pressed = (state: State, name: string, history: ReadonlyArray<string>): Applied => {
-  if (name === "enter") return enter(state)
+const applyNamedKey = (state: State, name: string, history: ReadonlyArray<string>): KeyResult => {
+  if (name === "enter") return pressEnter(state)
   if (name === "ctrl-d") {
-    return state.text === "" ? { state, action: { _tag: "Leave" } } : pressed(state, "delete", history)
+    return state.text === "" ? { state, action: { _tag: "Leave" } } : applyNamedKey(state, "delete", history)
   }
   const edit = edits[aliases[name] ?? name]
   const request = requests[name]
@@ -235,23 +235,23 @@ const pressed = (state: State, name: string, history: ReadonlyArray<string>): Ap
 }
 
 /** The text after a key that edits it or moves in it. */
-export const press = (state: State, name: string, history: ReadonlyArray<string> = []): State => pressed(state, name, history).state
+export const press = (state: State, name: string, history: ReadonlyArray<string> = []): State => applyNamedKey(state, name, history).state
 
 /** Converts pasted or typed input to text: its line ends are those of this editor, and nothing in it drives a terminal. */
-const clean = (text: string): string => SafeText.text(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"))
+const cleanInput = (text: string): string => SafeText.sanitise(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"))
 
 /** `history` is what was sent before, the newest last. */
-export const apply = (state: State, key: Key, history: ReadonlyArray<string>): Applied => {
+export const apply = (state: State, key: Key, history: ReadonlyArray<string>): KeyResult => {
   switch (key._tag) {
     case "Text":
-      return { state: insert(state, clean(key.text)), action: none }
+      return { state: insertText(state, cleanInput(key.text)), action: none }
     case "Paste": {
       if (key.text.length > Pastes.mostCharacters) return { state, action: { _tag: "TooLarge", characters: key.text.length } }
-      const { pastes, text } = Pastes.fold(state.pastes, clean(key.text))
-      return { state: { ...insert(state, text), pastes }, action: none }
+      const { pastes, text } = Pastes.fold(state.pastes, cleanInput(key.text))
+      return { state: { ...insertText(state, text), pastes }, action: none }
     }
     case "Key":
-      return pressed(state, key.name, history)
+      return applyNamedKey(state, key.name, history)
   }
 }
 
@@ -274,13 +274,13 @@ interface Row {
 }
 
 /** The rows that one line of the text takes. */
-const rowsOf = (line: string, from: number, columns: number): ReadonlyArray<Row> => {
+const breakRows = (line: string, from: number, columns: number): ReadonlyArray<Row> => {
   const rows: Array<Row> = []
   let text = ""
   let width = 0
   let begin = from
   let at = from
-  for (const grapheme of Width.graphemes(line)) {
+  for (const grapheme of Width.splitGraphemes(line)) {
     const shown = grapheme.text === "\t" ? tab : grapheme.text
     const columnsOf = grapheme.text === "\t" ? tab.length : grapheme.width
     if (width + columnsOf > columns) {
@@ -304,13 +304,13 @@ export const render = (state: State, look: Look, { columns, rows }: Size): Lines
   const all: Array<Row> = []
   let from = 0
   for (const line of state.text.split("\n")) {
-    all.push(...rowsOf(line, from, room))
+    all.push(...breakRows(line, from, room))
     from += line.length + 1
   }
   const row = Math.max(0, all.findLastIndex((candidate) => candidate.from <= state.cursor))
   const current = all[row]
   const typed = state.text.slice(current?.from ?? 0, state.cursor)
-  const column = look.indent + Width.of(typed.replaceAll("\t", tab))
+  const column = look.indent + Width.measure(typed.replaceAll("\t", tab))
 
   const most = Math.max(1, rows - 1 - look.below.length)
   const first = Math.max(0, Math.min(row - (most >> 1), all.length - most))

@@ -8,7 +8,7 @@
 const isBoundary = (text: string, index: number): boolean => index === 0 || /[\s/._-]/.test(text.charAt(index - 1))
 
 /** Likeness of a text to a query, both in lower case; undefined where it does not fit. */
-const score = (query: string, text: string): number | undefined => {
+const scoreMatch = (query: string, text: string): number | undefined => {
   if (query === "") return 0
   const base = text.lastIndexOf("/") + 1
   const whole = text.indexOf(query, base)
@@ -32,7 +32,7 @@ export const rank = <A>(query: string, items: ReadonlyArray<A>, textOf: (item: A
   if (wanted === "") return items.slice(0, count)
   const found: Array<{ readonly item: A; readonly points: number }> = []
   for (const item of items) {
-    const points = score(wanted, textOf(item).toLowerCase())
+    const points = scoreMatch(wanted, textOf(item).toLowerCase())
     if (points !== undefined) found.push({ item, points })
   }
   return found.sort((a, b) => b.points - a.points).slice(0, count).map(({ item }) => item)

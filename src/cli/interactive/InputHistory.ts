@@ -30,7 +30,7 @@ export interface History {
   readonly add: (text: string, options: { readonly keep: boolean }) => Effect.Effect<void>
 }
 
-const remember = (entries: Array<string>, text: string): boolean => {
+const rememberEntry = (entries: Array<string>, text: string): boolean => {
   if (text.trim() === "" || entries.at(-1) === text) return false
   entries.push(text)
   return true
@@ -39,13 +39,13 @@ const remember = (entries: Array<string>, text: string): boolean => {
 const parse = (content: string): ReadonlyArray<string> =>
   content.split("\n").flatMap((line) => {
     const entry = Option.getOrUndefined(Json.parse(line))
-    return typeof entry === "string" && entry !== "" ? [SafeText.text(entry)] : []
+    return typeof entry === "string" && entry !== "" ? [SafeText.sanitise(entry)] : []
   })
 
 const format = (entries: ReadonlyArray<string>): string => entries.map((entry) => `${JSON.stringify(entry)}\n`).join("")
 
 /** Content of the file; empty without a file. */
-const read = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string) {
+const readEntries = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string) {
   if (!(yield* fs.exists(path))) return []
   // A file that others could read was not made here.
   yield* fs.chmod(path, ownerOnly)
@@ -59,20 +59,20 @@ const read = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string
 })
 
 /** The history in a file. */
-export const file = Effect.fnUntraced(function*(
+export const openHistory = Effect.fnUntraced(function*(
   path: string
 ): Effect.fn.Return<History, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   let usable = true
-  const given = <A>(work: Effect.Effect<A, PlatformError>, otherwise: A): Effect.Effect<A> =>
+  const withFallback = <A>(work: Effect.Effect<A, PlatformError>, otherwise: A): Effect.Effect<A> =>
     Effect.catch(work, (error) => {
       usable = false
       return Effect.as(Effect.logWarning(`cannot use the history file ${path}: ${error.message}`), otherwise)
     })
-  const entries = Array.from(yield* given<ReadonlyArray<string>>(read(fs, path), []))
-  const append = (text: string): Effect.Effect<void> =>
-    given(
+  const entries = Array.from(yield* withFallback<ReadonlyArray<string>>(readEntries(fs, path), []))
+  const appendEntry = (text: string): Effect.Effect<void> =>
+    withFallback(
       Effect.andThen(
         fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }),
         fs.writeFileString(path, format([text]), { flag: "a", mode: ownerOnly })
@@ -83,7 +83,7 @@ export const file = Effect.fnUntraced(function*(
     entries: () => entries,
     add: (text, { keep }) =>
       Effect.suspend(() =>
-        remember(entries, text) && keep && usable ? append(Redaction.redactText(text)) : Effect.void
+        rememberEntry(entries, text) && keep && usable ? appendEntry(Redaction.redactText(text)) : Effect.void
       )
   }
 })

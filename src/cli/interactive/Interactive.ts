@@ -23,7 +23,7 @@ import { redactText } from "../../domain/Redaction.ts"
 import type { HostEvent } from "../../host/HostEvent.ts"
 import * as LiveSession from "../../host/LiveSession.ts"
 import * as LiveStatus from "../../host/LiveStatus.ts"
-import { either } from "../Failure.ts"
+import { joinAlternatives } from "../Failure.ts"
 import { reviewSeconds } from "../SingleQuery.ts"
 import * as LogLine from "../LogLine.ts"
 import * as GoBack from "./GoBack.ts"
@@ -35,8 +35,8 @@ import * as Transcript from "../render/Transcript.ts"
 import * as Theme from "../render/Theme.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
 import * as Completions from "./Completions.ts"
-import { attached } from "./Attachments.ts"
-import { complain, type Dialog, type DialogCommand, type Feed, type InteractiveOptions, note, remember, type SessionServices, say, type TypedLine } from "./Dialog.ts"
+import { attachNamedFiles } from "./Attachments.ts"
+import { printError, type Dialog, type DialogCommand, type Feed, type InteractiveOptions, showNote, rememberLine, type SessionServices, printLines, type TypedLine } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as Overview from "./Overview.ts"
 import * as Notifications from "./Notifications.ts"
@@ -47,20 +47,20 @@ import * as ShellLine from "./ShellLine.ts"
 import * as SlashCommands from "./SlashCommands.ts"
 import * as ThemeCommand from "./ThemeCommand.ts"
 import type { Next } from "./SlashCommands.ts"
-import { keyboard } from "./TerminalDevice.ts"
+import { makeKeyboard } from "./TerminalDevice.ts"
 import * as Turn from "./Turn.ts"
 import * as ViKeys from "./ViKeys.ts"
 
 /** The line that a command stands for; undefined for one that says nothing. */
-const quickLineOf = ({ command, target, type }: Values["quickCommands"][string]): string | undefined => {
+const formatQuickLine = ({ command, target, type }: Values["quickCommands"][string]): string | undefined => {
   if (type === "exec") return command === undefined ? undefined : `!${command}`
   return target === undefined ? undefined : target.startsWith("/") ? target : `/${target}`
 }
 
 /** Makes the commands of `quick_commands`: a line for the shell, or another name for a line. */
-const quickCommandsOf = (quickCommands: Values["quickCommands"]): ReadonlyArray<DialogCommand> =>
+const makeQuickCommands = (quickCommands: Values["quickCommands"]): ReadonlyArray<DialogCommand> =>
   Object.entries(quickCommands).flatMap(([name, quick]) => {
-    const line = quickLineOf(quick)
+    const line = formatQuickLine(quick)
     if (line === undefined) return []
     return [{
       name,
@@ -78,7 +78,7 @@ const maxTyped = 10
 type Outcome = number | undefined
 
 /** A reader whose events others take along. */
-const followed = ({ arrived, poll, take }: LiveSession.Reader, follow: (event: HostEvent) => void): LiveSession.Reader => ({
+const followReader = ({ arrived, poll, take }: LiveSession.Reader, follow: (event: HostEvent) => void): LiveSession.Reader => ({
   arrived,
   poll: () => {
     const event = poll()
@@ -126,7 +126,7 @@ const make = Effect.fnUntraced(function*(
   const dialog: Dialog = {
     options,
     live,
-    reader: followed(reader, (event) => {
+    reader: followReader(reader, (event) => {
       statusLine?.status.follow(event)
       notifications?.follow(event, clock.currentTimeMillisUnsafe())
     }),
@@ -135,13 +135,13 @@ const make = Effect.fnUntraced(function*(
     statusLine,
     files: yield* Completions.fileList,
     argumentWords: ({ words }) => words === undefined ? Effect.succeed([]) : Effect.provideContext(words(dialog), context),
-    keyboard: keyboard(terminal, (report) => {
+    keyboard: makeKeyboard(terminal, (report) => {
       if (themes?.report(report) === true) screen.repaint()
     }),
     themes,
     commands: [
       ...BuiltinCommands.commands,
-      ...quickCommandsOf(options.quickCommands ?? {}),
+      ...makeQuickCommands(options.quickCommands ?? {}),
       ...options.commands ?? []
     ],
     verbosity: display.toolProgress,
@@ -160,76 +160,76 @@ const make = Effect.fnUntraced(function*(
 })
 
 /** Logs are lines of the session. */
-const logger = (screen: Transcript.Transcript, feed: Feed): Logger.Logger<unknown, void> =>
+const makeLogger = (screen: Transcript.Transcript, feed: Feed): Logger.Logger<unknown, void> =>
   Logger.make(({ logLevel, message }) => {
-    note({ feed }, screen.asidePaint.text(SafeText.line(LogLine.render(logLevel, message)), "yellow"))
+    showNote({ feed }, screen.asidePaint.text(SafeText.toLine(LogLine.render(logLevel, message)), "yellow"))
   })
 
 /** Shows what plugins print, line by line. */
-const prints = ({ feed, screen: { asidePaint } }: Dialog): (text: string) => void => {
+const makePrinter = ({ feed, screen: { asidePaint } }: Dialog): (text: string) => void => {
   let rest = ""
   return (text) => {
     // Nothing more comes behind an empty piece.
-    const lines = SafeText.plain(rest + text + (text === "" && rest !== "" ? "\n" : "")).split("\n")
+    const lines = SafeText.toPlainText(rest + text + (text === "" && rest !== "" ? "\n" : "")).split("\n")
     rest = lines.pop() ?? ""
-    for (const line of lines) note({ feed }, asidePaint.text(line, "dim"))
+    for (const line of lines) showNote({ feed }, asidePaint.text(line, "dim"))
   }
 }
 
-const slashed = (names: ReadonlyArray<string>): string => either(names.map((name) => `/${name}`))
+const formatCommandNames = (names: ReadonlyArray<string>): string => joinAlternatives(names.map((name) => `/${name}`))
 
-const misunderstood = (typed: string, found: Exclude<SlashCommands.Found<unknown>, { readonly _tag: "Command" }>): string => {
-  if (found._tag === "Several") return `/${typed} could be ${slashed(found.names)}.`
+const describeUnknownCommand = (typed: string, found: Exclude<SlashCommands.CommandMatch<unknown>, { readonly _tag: "Command" }>): string => {
+  if (found._tag === "Several") return `/${typed} could be ${formatCommandNames(found.names)}.`
   return found.meant.length === 0
     ? `Unknown command /${typed}. Type /help for the commands, or put a space before the slash to send the line as a prompt.`
-    : `Unknown command /${typed}. Did you mean ${slashed(found.meant)}?`
+    : `Unknown command /${typed}. Did you mean ${formatCommandNames(found.meant)}?`
 }
 
 /** Sends a message that stands on the screen already. */
-const send = ({ echoed, live }: Dialog, message: LiveSession.NewMessage): Effect.Effect<undefined> =>
+const sendMessage = ({ echoed, live }: Dialog, message: LiveSession.NewMessage): Effect.Effect<undefined> =>
   Effect.map(live.send(message), (sent) => {
     echoed.add(sent.message.id)
     return undefined
   })
 
 /** Keeps a note of the user's in the memory. */
-const keepNote = (dialog: Dialog, text: string, remember: NonNullable<InteractiveOptions["remember"]>): Effect.Effect<undefined> =>
+const storeNote = (dialog: Dialog, text: string, remember: NonNullable<InteractiveOptions["remember"]>): Effect.Effect<undefined> =>
   Effect.match(remember(text), {
-    onFailure: (error) => void complain(dialog, error),
-    onSuccess: (where) => void say(dialog, dialog.screen.asidePaint.text(`Remembered in ${SafeText.line(where)}. New sessions begin with it.`, "muted"), "")
+    onFailure: (error) => void printError(dialog, error),
+    onSuccess: (where) => void printLines(dialog, dialog.screen.asidePaint.text(`Remembered in ${SafeText.toLine(where)}. New sessions begin with it.`, "muted"), "")
   })
 
 /** Does what a line says; what the terminal does itself keeps turns waiting. */
-const perform: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.Effect<Outcome, never, SessionServices> = Effect.fnUntraced(
+const performLine: (dialog: Dialog, typed: TypedLine, depth: number) => Effect.Effect<Outcome, never, SessionServices> = Effect.fnUntraced(
   function*(dialog, { shown, text: line }, depth) {
-    const held = <A, R>(work: Effect.Effect<A, never, R>) => Effect.scoped(Effect.andThen(dialog.live.hold, work))
+    const holdTurns = <A, R>(work: Effect.Effect<A, never, R>) => Effect.scoped(Effect.andThen(dialog.live.hold, work))
     if (line.trim() === "") return undefined
-    if (line.startsWith("!") && !/^!+\s*$/.test(line)) return yield* held(ShellLine.run(dialog, line))
-    if (/^#\s*\S[^\n]*$/.test(line) && dialog.options.remember !== undefined) return yield* keepNote(dialog, line.slice(1).trim(), dialog.options.remember)
+    if (line.startsWith("!") && !/^!+\s*$/.test(line)) return yield* holdTurns(ShellLine.run(dialog, line))
+    if (/^#\s*\S[^\n]*$/.test(line) && dialog.options.remember !== undefined) return yield* storeNote(dialog, line.slice(1).trim(), dialog.options.remember)
     const parsed = SlashCommands.parse(line)
-    if (parsed === undefined) return yield* Effect.flatMap(attached(dialog, line.trim()), (prompt) => send(dialog, { prompt: ShellLine.withShared(dialog, prompt), shown }))
+    if (parsed === undefined) return yield* Effect.flatMap(attachNamedFiles(dialog, line.trim()), (prompt) => sendMessage(dialog, { prompt: ShellLine.withShared(dialog, prompt), shown }))
     const found = SlashCommands.find(dialog.commands, parsed.name)
     if (found._tag !== "Command" || depth > maxTyped) {
-      const said = found._tag === "Command" ? `/${parsed.name} names itself: correct quick_commands.` : misunderstood(parsed.name, found)
-      say(dialog, dialog.screen.asidePaint.text(said, "yellow"), "")
+      const said = found._tag === "Command" ? `/${parsed.name} names itself: correct quick_commands.` : describeUnknownCommand(parsed.name, found)
+      printLines(dialog, dialog.screen.asidePaint.text(said, "yellow"), "")
       return undefined
     }
-    const next = yield* held(found.command.run(parsed.argument, dialog))
+    const next = yield* holdTurns(found.command.run(parsed.argument, dialog))
     switch (next._tag) {
       case "Stay":
         return undefined
       case "Leave":
         return next.code
       case "Send":
-        return yield* send(dialog, { prompt: next.prompt })
+        return yield* sendMessage(dialog, { prompt: next.prompt })
       case "Type":
-        return yield* perform(dialog, { shown: next.line, text: next.line }, depth + 1)
+        return yield* performLine(dialog, { shown: next.line, text: next.line }, depth + 1)
     }
   }
 )
 
 /** Shows an event that is not part of a turn that is shown already, or the turn that it begins. */
-const receive = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent): Effect.fn.Return<Outcome, never, SessionServices> {
+const handleEvent = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent): Effect.fn.Return<Outcome, never, SessionServices> {
   switch (event._tag) {
     case "TurnStarted": {
       const { message } = event.turn
@@ -244,8 +244,8 @@ const receive = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent): E
       if (event.id === dialog.plan?.id) dialog.plan = undefined
       return undefined
     case "Notice":
-      if (event.level === "error") complain(dialog, new Error(event.message))
-      else tellNotices(dialog, event.message.split("\n"))
+      if (event.level === "error") printError(dialog, new Error(event.message))
+      else printNotices(dialog, event.message.split("\n"))
       return undefined
     default:
       return undefined
@@ -253,12 +253,12 @@ const receive = Effect.fnUntraced(function*(dialog: Dialog, event: HostEvent): E
 })
 
 /** Waits for the next line: one that was typed while something was under way, or at the prompt. Undefined where an event came first. */
-const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<PromptLine.Prompted | undefined> {
+const waitForLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<PromptLine.PromptResult | undefined> {
   const { live, reader, waiting } = dialog
   const { queue, turn } = yield* live.state
   const line = turn === undefined && queue.length === 0 ? waiting.shift() : undefined
   if (line !== undefined) return { _tag: "Line", ...line }
-  let typed: PromptLine.Prompted | undefined
+  let typed: PromptLine.PromptResult | undefined
   const prompted = Effect.map(PromptLine.prompt(dialog), (line) => {
     typed = line
   })
@@ -270,16 +270,16 @@ const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<P
 /** Lets the user choose a line that was sent before, the newest first. */
 const searchHistory = Effect.fnUntraced(function*(dialog: Dialog) {
   const entries = Array.from(new Set(dialog.options.history.entries().toReversed()))
-  const choices = entries.map((value) => ({ label: SafeText.line(redactText(value)), value }))
+  const choices = entries.map((value) => ({ label: SafeText.toLine(redactText(value)), value }))
   const found = yield* Picker.choose(dialog, { title: "History", choices })
   if (found !== undefined) dialog.editor = Editor.withText(Editor.empty, found)
 })
 
-const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
+const runDialog = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
   while (true) {
     const event = dialog.reader.poll()
     if (event !== undefined) {
-      const code = yield* receive(dialog, event)
+      const code = yield* handleEvent(dialog, event)
       if (code !== undefined) return code
       continue
     }
@@ -289,7 +289,7 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
       yield* ModeCommands.askForPlan(dialog, plan)
       continue
     }
-    const line = yield* nextLine(dialog)
+    const line = yield* waitForLine(dialog)
     if (line === undefined) continue
     if (line._tag === "Leave") return line.code
     if (line._tag === "Search") {
@@ -306,34 +306,34 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
     }
     if (line.text.trim() === "") continue
     PromptLine.echo(dialog, line.shown)
-    yield* remember(dialog, line)
-    const code = yield* perform(dialog, line, 0)
+    yield* rememberLine(dialog, line)
+    const code = yield* performLine(dialog, line, 0)
     if (code !== undefined) return code
   }
 })
 
 /** Shows what reviews of the conversation did. */
-const tellNotices = (dialog: Dialog, notices: ReadonlyArray<string>): void => {
-  if (notices.length > 0) say(dialog, ...notices.map((notice) => dialog.screen.asidePaint.text(SafeText.line(notice), "dim")), "")
+const printNotices = (dialog: Dialog, notices: ReadonlyArray<string>): void => {
+  if (notices.length > 0) printLines(dialog, ...notices.map((notice) => dialog.screen.asidePaint.text(SafeText.toLine(notice), "dim")), "")
 }
 
 /** Gives a review of the conversation a little time before the program is left. */
 const awaitReview = Effect.fnUntraced(function*(dialog: Dialog) {
   const { background } = dialog.live
   if ((yield* background.list).some(({ kind }) => kind === "review")) {
-    say(dialog, dialog.screen.asidePaint.text(`Reviewing the conversation for memory and skills, up to ${reviewSeconds} s. Ctrl+C ends it.`, "dim"))
-    const pressed = PromptLine.typed(dialog, (key) => Effect.succeed(Editor.apply(Editor.empty, key, []).action._tag === "Interrupt" ? true : undefined), Effect.void, true)
+    printLines(dialog, dialog.screen.asidePaint.text(`Reviewing the conversation for memory and skills, up to ${reviewSeconds} s. Ctrl+C ends it.`, "dim"))
+    const pressed = PromptLine.readKeys(dialog, (key) => Effect.succeed(Editor.apply(Editor.empty, key, []).action._tag === "Interrupt" ? true : undefined), Effect.void, true)
     yield* Effect.raceAllFirst([background.reviewed, Effect.asVoid(pressed), Effect.sleep(Duration.seconds(reviewSeconds))])
   }
-  tellNotices(dialog, yield* background.takeNotices)
+  printNotices(dialog, yield* background.takeNotices)
 })
 
-const open = Effect.fnUntraced(function*(dialog: Dialog) {
+const openDialog = Effect.fnUntraced(function*(dialog: Dialog) {
   const { options, screen } = dialog
   const { session } = options
-  say(dialog, ...Overview.banner(options.about, session.id, { paint: screen.asidePaint }), "")
+  printLines(dialog, ...Overview.renderBanner(options.about, session.id, { paint: screen.asidePaint }), "")
   if (session.known === undefined) return
-  yield* Effect.catch(SessionSwitch.resume(dialog, session.known.id), (error) => Effect.sync(() => complain(dialog, error)))
+  yield* Effect.catch(SessionSwitch.resume(dialog, session.known.id), (error) => Effect.sync(() => printError(dialog, error)))
 })
 
 /** Talks until the user leaves. Gives the exit code. */
@@ -341,25 +341,25 @@ export const run = (options: InteractiveOptions): Effect.Effect<number, never, S
   Effect.suspend(() => {
     const { terminal } = options
     const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
-    let verbosity = () => options.display.toolProgress
+    let getVerbosity = () => options.display.toolProgress
     const own = terminal.isLinear ? LinearScreen.make(terminal.write) : Screen.make({ answer: sink, aside: sink, size: terminal.size })
     const screen = Transcript.make(own, {
       markdown: options.display.finalResponseMarkdown,
       showReasoning: options.display.showReasoning,
       previewLength: options.display.toolPreviewLength,
-      verbosity: () => verbosity()
+      verbosity: () => getVerbosity()
     })
     const feed: Feed = { put: screen.put }
     return Effect.gen(function*() {
       const dialog = yield* make(options, screen, feed)
-      verbosity = () => dialog.verbosity
-      if (options.printed !== undefined) yield* options.printed(prints(dialog))
+      getVerbosity = () => dialog.verbosity
+      if (options.printed !== undefined) yield* options.printed(makePrinter(dialog))
       if (options.attach !== undefined) yield* options.attach(dialog.live.conversation)
-      return yield* open(dialog).pipe(
-        Effect.andThen(converse(dialog)),
+      return yield* openDialog(dialog).pipe(
+        Effect.andThen(runDialog(dialog)),
         // Ctrl+C leaves at once.
         Effect.tap((code) => code === 0 ? awaitReview(dialog) : Effect.void),
         Effect.ensuring(SessionSwitch.leave(dialog))
       )
-    }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger(screen, feed)])), Effect.withSpan("Interactive.run"))
+    }).pipe(Effect.scoped, Effect.provide(Logger.layer([makeLogger(screen, feed)])), Effect.withSpan("Interactive.run"))
   })

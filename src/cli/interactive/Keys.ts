@@ -61,34 +61,34 @@ const controls: Readonly<Record<string, string>> = {
   "\u001f": "ctrl-_"
 }
 
-const controlName = (char: string): string =>
+const formatControlName = (char: string): string =>
   controls[char] ?? `ctrl-${String.fromCharCode(char.charCodeAt(0) + 96)}`
 
 /** Shift counts where it makes a key of its own. */
-const modified = (name: string, modifier: number): string => {
+const formatModifiedName = (name: string, modifier: number): string => {
   const bits = Math.max(0, modifier - 1)
   const shift = (bits & 1) !== 0 && name === "enter" ? "shift-" : ""
   return `${(bits & 4) === 0 ? "" : "ctrl-"}${(bits & 2) === 0 ? "" : "alt-"}${shift}${name}`
 }
 
 /** A key that is told by its character (the kitty protocol). */
-const coded = (code: number): string => {
+const toKeyName = (code: number): string => {
   if (code === 13 || code === 57414) return "enter"
   const char = String.fromCodePoint(Math.min(code, 0x10ffff))
-  return code < 32 || code === 127 ? controlName(char) : char
+  return code < 32 || code === 127 ? formatControlName(char) : char
 }
 
-const sequenceName = (parameters: string, final: string): string | undefined => {
+const findSequenceName = (parameters: string, final: string): string | undefined => {
   const [first = "", second = "", third = ""] = parameters.split(";")
   const modifier = Number(second.split(":")[0] || 1)
-  if (final === "u") return modified(coded(Number(first.split(":")[0])), modifier)
+  if (final === "u") return formatModifiedName(toKeyName(Number(first.split(":")[0])), modifier)
   if (final === "~") {
-    if (first === "27") return modified(coded(Number(third)), modifier)
+    if (first === "27") return formatModifiedName(toKeyName(Number(third)), modifier)
     const name = numbered[first]
-    return name === undefined ? undefined : modified(name, modifier)
+    return name === undefined ? undefined : formatModifiedName(name, modifier)
   }
   const name = finals[final]
-  return name === undefined ? undefined : modified(name, modifier)
+  return name === undefined ? undefined : formatModifiedName(name, modifier)
 }
 
 /** Body of a sequence after its escape, and the beginnings of it. */
@@ -118,9 +118,9 @@ const report = new RegExp(String.raw`^\](\d[^\u0007\u001b]*)(?:\u0007|\u001b\\)`
 const reportBegun = new RegExp(String.raw`^\](?:\d[^\u0007\u001b]*\u001b?)?$`, "u")
 const longestReport = 200
 
-const named = (name: string, length: number): Step => ({ key: { _tag: "Key", name }, length })
+const makeKeyStep = (name: string, length: number): Step => ({ key: { _tag: "Key", name }, length })
 
-const escape = (input: string): Step | undefined => {
+const decodeEscape = (input: string): Step | undefined => {
   const rest = input.slice(1)
   // Two presses, unless a sequence follows.
   if (rest === "\u001b") return undefined
@@ -132,28 +132,28 @@ const escape = (input: string): Step | undefined => {
     const [all, parameters = "", final = "", single = ""] = found
     const modifier = rxvt[final]
     const name = modifier === undefined
-      ? sequenceName(parameters, final + single)
-      : modified(numbered[parameters] ?? "", modifier)
-    return name === undefined ? { key: undefined, length: 1 + all.length } : named(name, 1 + all.length)
+      ? findSequenceName(parameters, final + single)
+      : formatModifiedName(numbered[parameters] ?? "", modifier)
+    return name === undefined ? { key: undefined, length: 1 + all.length } : makeKeyStep(name, 1 + all.length)
   }
   const next = input.charAt(1)
   if (next === "\u001b") return { key: undefined, length: 1 }
   const code = input.codePointAt(1) ?? 0
   const char = String.fromCodePoint(code)
-  const name = code < 32 || code === 127 ? controlName(char) : char
-  return named(`alt-${name}`, 1 + char.length)
+  const name = code < 32 || code === 127 ? formatControlName(char) : char
+  return makeKeyStep(`alt-${name}`, 1 + char.length)
 }
 
 const isEscapes = (input: string): boolean => input === "\u001b" || input === "\u001b\u001b"
 
 const printable = /^[^\p{Cc}]+/u
 
-const step = (input: string): Step | undefined => {
+const decodeStep = (input: string): Step | undefined => {
   const first = input.charAt(0)
-  if (first === "\u001b") return escape(input)
+  if (first === "\u001b") return decodeEscape(input)
   const text = printable.exec(input)?.[0]
   if (text !== undefined) return { key: { _tag: "Text", text }, length: text.length }
-  return input.charCodeAt(0) >= 0x80 ? { key: undefined, length: 1 } : named(controlName(first), 1)
+  return input.charCodeAt(0) >= 0x80 ? { key: undefined, length: 1 } : makeKeyStep(formatControlName(first), 1)
 }
 
 /** `told` takes the reports of the terminal. */
@@ -161,7 +161,7 @@ export const make = (told: (report: string) => void = () => undefined): Decoder 
   let input = ""
   let pasted: string | undefined
 
-  const paste = (): Key | undefined => {
+  const readPaste = (): Key | undefined => {
     const begun = pasted ?? ""
     const text = begun + input
     // The end may lie over the border of two pieces, and nowhere before it.
@@ -189,7 +189,7 @@ export const make = (told: (report: string) => void = () => undefined): Decoder 
       const keys: Array<Key> = []
       while (input !== "") {
         if (pasted !== undefined) {
-          const key = paste()
+          const key = readPaste()
           if (key === undefined) break
           keys.push(key)
           continue
@@ -199,7 +199,7 @@ export const make = (told: (report: string) => void = () => undefined): Decoder 
           pasted = ""
           continue
         }
-        const next = step(input)
+        const next = decodeStep(input)
         if (next === undefined) break
         input = input.slice(next.length)
         if (next.report !== undefined) told(next.report)

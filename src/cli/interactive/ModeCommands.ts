@@ -8,8 +8,8 @@ import * as Effect from "effect/Effect"
 import * as PermissionMode from "../../config/PermissionMode.ts"
 import type { Answer, OpenQuestion, PlanQuestion } from "../../host/HostEvent.ts"
 import { planApproved } from "../../host/LiveTurns.ts"
-import { either } from "../Failure.ts"
-import { type Dialog, type DialogCommand, say } from "./Dialog.ts"
+import { joinAlternatives } from "../Failure.ts"
+import { type Dialog, type DialogCommand, printLines } from "./Dialog.ts"
 import * as Picker from "./Picker.ts"
 import { type Next, stay } from "./SlashCommands.ts"
 
@@ -21,27 +21,27 @@ const help: Readonly<Record<PermissionMode.PermissionMode, string>> = {
   yolo: "skip approvals; the deny lists still apply"
 }
 
-const read = (word: string): PermissionMode.PermissionMode | undefined => PermissionMode.all.find((mode) => mode === word.toLowerCase())
+const parseMode = (word: string): PermissionMode.PermissionMode | undefined => PermissionMode.all.find((mode) => mode === word.toLowerCase())
 
-const modeLine = (mode: PermissionMode.PermissionMode): string => `Mode: ${mode} (${help[mode]}).`
+const formatMode = (mode: PermissionMode.PermissionMode): string => `Mode: ${mode} (${help[mode]}).`
 
-const set = (dialog: Dialog, mode: PermissionMode.PermissionMode) =>
+const setMode = (dialog: Dialog, mode: PermissionMode.PermissionMode) =>
   dialog.live.setMode(mode).pipe(
     Effect.match({
-      onFailure: ({ message }) => say(dialog, message, ""),
-      onSuccess: () => say(dialog, modeLine(mode), "")
+      onFailure: ({ message }) => printLines(dialog, message, ""),
+      onSuccess: () => printLines(dialog, formatMode(mode), "")
     })
   )
 
-const choose = (dialog: Dialog, title: string, modes: ReadonlyArray<PermissionMode.PermissionMode>) =>
+const chooseMode = (dialog: Dialog, title: string, modes: ReadonlyArray<PermissionMode.PermissionMode>) =>
   Picker.choose(dialog, { title, choices: modes.map((value) => ({ label: value, detail: help[value], value })) })
 
-const unknown = (dialog: Dialog, name: string): void => say(dialog, `/${name} takes one of ${either(PermissionMode.all)}.`, "")
+const reportUnknownMode = (dialog: Dialog, name: string): void => printLines(dialog, `/${name} takes one of ${joinAlternatives(PermissionMode.all)}.`, "")
 
-const mode = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const wanted = argument === "" ? yield* choose(dialog, "Modes", PermissionMode.all) : read(argument)
-  if (wanted !== undefined) return yield* set(dialog, wanted)
-  if (argument !== "") unknown(dialog, "mode")
+const runModeCommand = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const wanted = argument === "" ? yield* chooseMode(dialog, "Modes", PermissionMode.all) : parseMode(argument)
+  if (wanted !== undefined) return yield* setMode(dialog, wanted)
+  if (argument !== "") reportUnknownMode(dialog, "mode")
 })
 
 type PlanAnswer = Extract<Answer, { readonly _tag: "Plan" }>
@@ -64,30 +64,30 @@ const chooseForPlan = (dialog: Dialog, { modes }: PlanQuestion) =>
 export const askForPlan = Effect.fnUntraced(function*(dialog: Dialog, { id, question }: Extract<OpenQuestion, { readonly _tag: "Plan" }>) {
   const hasGoneOn = dialog.waiting.length > 0 || dialog.editor.text !== ""
   const answer = hasGoneOn ? undecided : (yield* chooseForPlan(dialog, question)) ?? undecided
-  if (answer.mode !== "plan") say(dialog, modeLine(answer.mode), "")
+  if (answer.mode !== "plan") printLines(dialog, formatMode(answer.mode), "")
   // It was taken back, or another client answered it.
   yield* Effect.ignore(dialog.live.answer(id, answer))
 })
 
 const carryOut = Effect.fnUntraced(function*(dialog: Dialog, wanted: PermissionMode.PermissionMode): Effect.fn.Return<Next> {
-  yield* set(dialog, wanted)
+  yield* setMode(dialog, wanted)
   return (yield* dialog.live.state).mode === wanted ? { _tag: "Send", prompt: planApproved } : stay
 })
 
-const approve = Effect.fnUntraced(function*(argument: string, dialog: Dialog): Effect.fn.Return<Next> {
+const approvePlan = Effect.fnUntraced(function*(argument: string, dialog: Dialog): Effect.fn.Return<Next> {
   if ((yield* dialog.live.state).mode !== "plan") {
-    say(dialog, "Not in the mode plan: there is no plan to approve.", "")
+    printLines(dialog, "Not in the mode plan: there is no plan to approve.", "")
     return stay
   }
-  const wanted = argument === "" ? yield* choose(dialog, "Go on in the mode", ["ask", "edits", "auto", "yolo"]) : read(argument)
+  const wanted = argument === "" ? yield* chooseMode(dialog, "Go on in the mode", ["ask", "edits", "auto", "yolo"]) : parseMode(argument)
   if (wanted === undefined || wanted === "plan") {
-    if (argument !== "") unknown(dialog, "approve")
+    if (argument !== "") reportUnknownMode(dialog, "approve")
     return stay
   }
   return yield* carryOut(dialog, wanted)
 })
 
-const modeWords = (modes: ReadonlyArray<PermissionMode.PermissionMode>): DialogCommand["words"] => () =>
+const makeModeWords = (modes: ReadonlyArray<PermissionMode.PermissionMode>): DialogCommand["words"] => () =>
   Effect.succeed(modes.map((value) => ({ label: value, detail: help[value], value })))
 
 export const commands: ReadonlyArray<DialogCommand> = [
@@ -95,8 +95,8 @@ export const commands: ReadonlyArray<DialogCommand> = [
     name: "mode",
     usage: "[MODE]",
     help: "Choose what runs without a question: plan, ask, edits, auto or yolo",
-    words: modeWords(PermissionMode.all),
-    run: (argument, dialog) => Effect.as(mode(argument, dialog), stay)
+    words: makeModeWords(PermissionMode.all),
+    run: (argument, dialog) => Effect.as(runModeCommand(argument, dialog), stay)
   },
-  { name: "approve", usage: "[MODE]", help: "Approve the plan of the mode plan, and go on in another mode", words: modeWords(["ask", "edits", "auto", "yolo"]), run: approve }
+  { name: "approve", usage: "[MODE]", help: "Approve the plan of the mode plan, and go on in another mode", words: makeModeWords(["ask", "edits", "auto", "yolo"]), run: approvePlan }
 ]

@@ -41,27 +41,27 @@ const restoreTitle = "\u001b[23;0t"
 const longest = 120
 
 /** A text that ends no sequence and begins none. */
-const plain = (text: string): string => Width.cut(SafeText.line(Redaction.redactText(SafeText.plain(text))).replaceAll(";", ","), longest)
+const toPlainText = (text: string): string => Width.cut(SafeText.toLine(Redaction.redactText(SafeText.toPlainText(text))).replaceAll(";", ","), longest)
 
 /** Sequence of a notification. */
-export const sequence = (method: Method, text: string): string => {
+export const makeSequence = (method: Method, text: string): string => {
   switch (method) {
     case "off":
       return ""
     case "bell":
       return bell
     case "osc9":
-      return `\u001b]9;hermes: ${plain(text)}${bell}`
+      return `\u001b]9;hermes: ${toPlainText(text)}${bell}`
     case "osc777":
-      return `\u001b]777;notify;hermes;${plain(text)}${bell}`
+      return `\u001b]777;notify;hermes;${toPlainText(text)}${bell}`
   }
 }
 
 /** Sequence that sets the title of the window. */
-export const titleSequence = (text: string): string => `\u001b]2;${plain(text)}${bell}`
+export const makeTitleSequence = (text: string): string => `\u001b]2;${toPlainText(text)}${bell}`
 
 /** The question's text in short; undefined for a plan, which the end of its turn tells of. */
-const textOf = (question: OpenQuestion): string | undefined => {
+const formatQuestion = (question: OpenQuestion): string | undefined => {
   if (question._tag === "Plan") return undefined
   return question._tag === "Approval" ? `May this run? ${question.question.command}` : question.question.question
 }
@@ -76,15 +76,15 @@ export const make = Effect.fnUntraced(function*(
   const waiting = new Map<string, { readonly text: string; readonly since: number }>()
   let isWorking = false
   const notify = (text: string): void => {
-    if (method !== "off") write(sequence(method, text))
+    if (method !== "off") write(makeSequence(method, text))
   }
-  const retitle = (state: string): void => {
-    if (title !== undefined) write(titleSequence(`${state}${title}`))
+  const setTitle = (state: string): void => {
+    if (title !== undefined) write(makeTitleSequence(`${state}${title}`))
   }
 
   if (title !== undefined) {
     yield* Effect.acquireRelease(Effect.sync(() => write(saveTitle)), () => Effect.sync(() => write(restoreTitle)))
-    retitle("")
+    setTitle("")
   }
 
   const overdue = Effect.map(Clock.currentTimeMillis, (now) => {
@@ -101,19 +101,19 @@ export const make = Effect.fnUntraced(function*(
       switch (event._tag) {
         case "TurnStarted":
           isWorking = true
-          return retitle("working: ")
+          return setTitle("working: ")
         case "QuestionAsked": {
-          const text = textOf(event.question)
+          const text = formatQuestion(event.question)
           if (text !== undefined) waiting.set(event.question.id, { text, since: now })
-          return retitle("waiting for you: ")
+          return setTitle("waiting for you: ")
         }
         case "QuestionClosed":
           waiting.delete(event.id)
-          return retitle(isWorking ? "working: " : "")
+          return setTitle(isWorking ? "working: " : "")
         case "TurnEnded": {
           isWorking = false
           waiting.clear()
-          retitle("")
+          setTitle("")
           const { exit, turn } = event
           if (now - turn.startedAt >= patience && !turn.isStopping) {
             notify(exit._tag === "Success" ? exit.value.text.trim().split("\n", 1)[0] || "The turn is done." : "The turn failed.")

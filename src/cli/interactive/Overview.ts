@@ -10,26 +10,26 @@ import * as SafeText from "../render/SafeText.ts"
 import type { Attribute, Paint } from "../render/Paint.ts"
 import * as RouteText from "../render/RouteText.ts"
 import * as ToolText from "../render/ToolText.ts"
-import { counted, pairs, short } from "../render/UsageText.ts"
+import { formatQuantity, renderPairs, abbreviateCount } from "../render/UsageText.ts"
 import * as Width from "../render/Width.ts"
 import type { About } from "./Dialog.ts"
 
 /** The lines that a session begins with. */
-export const banner = (
+export const renderBanner = (
   about: About,
   id: string,
   { paint }: { readonly paint: Paint }
 ): ReadonlyArray<string> => {
   const title = `hermes ${about.version}`
   return [
-    `${paint.text(title, "bold")} ${paint.text(SafeText.line(`· ${about.model} by ${about.provider}`), "dim")}`,
-    paint.text(SafeText.line(about.cwd), "dim"),
-    paint.text(SafeText.line(`session ${id} · /help for commands, Ctrl+D to exit`), "dim")
+    `${paint.text(title, "bold")} ${paint.text(SafeText.toLine(`· ${about.model} by ${about.provider}`), "dim")}`,
+    paint.text(SafeText.toLine(about.cwd), "dim"),
+    paint.text(SafeText.toLine(`session ${id} · /help for commands, Ctrl+D to exit`), "dim")
   ]
 }
 
 /** A time as it is spoken of: `5 min ago`. */
-export const ago = (millis: number): string => {
+export const formatAgo = (millis: number): string => {
   const minutes = Math.floor(millis / 60_000)
   if (minutes < 1) return "just now"
   if (minutes < 60) return `${minutes} min ago`
@@ -37,11 +37,11 @@ export const ago = (millis: number): string => {
   return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`
 }
 
-const routeRow = (route: RouteStatus, index: number): readonly [string, string] =>
-  [index === 0 ? "Route" : `Fallback ${index}`, SafeText.line(RouteText.line(route))]
+const toRouteRow = (route: RouteStatus, index: number): readonly [string, string] =>
+  [index === 0 ? "Route" : `Fallback ${index}`, SafeText.toLine(RouteText.formatRoute(route))]
 
 /** Lines of `/status`; of routes where there is more than one, or more than one key. */
-export const status = (
+export const renderStatus = (
   about: About,
   current: { readonly id: string; readonly cwd: string; readonly prompts: number; readonly title: string | undefined; readonly tokens: number },
   known: Session | undefined,
@@ -49,25 +49,25 @@ export const status = (
   verbosity: string,
   routes: ReadonlyArray<RouteStatus>
 ): ReadonlyArray<string> =>
-  pairs([
-    ["Session", SafeText.line(current.id)],
-    ["Title", SafeText.line(known?.title ?? current.title ?? "none: /title NAME")],
-    ["Model", SafeText.line(`${known?.model ?? about.model} by ${known?.provider ?? about.provider}`)],
-    ...(routes.length < 2 && routes.every(({ keys }) => keys.length < 2) ? [] : routes.map(routeRow)),
-    ["Directory", SafeText.line(current.cwd)],
+  renderPairs([
+    ["Session", SafeText.toLine(current.id)],
+    ["Title", SafeText.toLine(known?.title ?? current.title ?? "none: /title NAME")],
+    ["Model", SafeText.toLine(`${known?.model ?? about.model} by ${known?.provider ?? about.provider}`)],
+    ...(routes.length < 2 && routes.every(({ keys }) => keys.length < 2) ? [] : routes.map(toRouteRow)),
+    ["Directory", SafeText.toLine(current.cwd)],
     [
       "Messages",
-      `${counted(known?.messageCount ?? 0, "message")}, ${current.prompts} by you, ${
-        counted(known?.toolCallCount ?? 0, "tool call")
+      `${formatQuantity(known?.messageCount ?? 0, "message")}, ${current.prompts} by you, ${
+        formatQuantity(known?.toolCallCount ?? 0, "tool call")
       }`
     ],
-    ["Tokens", short(current.tokens)],
-    ["Time", ToolText.duration(duration)],
+    ["Tokens", abbreviateCount(current.tokens)],
+    ["Time", ToolText.formatDuration(duration)],
     ["Tool lines", `${verbosity}: /verbose changes it`]
   ])
 
 /** Lines shown when a session is left: how to come back to it, and what there is of it. */
-export const farewell = (
+export const renderFarewell = (
   session: Session,
   prompts: number,
   duration: number,
@@ -76,32 +76,32 @@ export const farewell = (
   "Resume this session with:",
   `  ${resume}`,
   "",
-  ...pairs([
-    ["Session", SafeText.line(session.title === undefined ? session.id : `${session.id} (${session.title})`)],
-    ["Time", ToolText.duration(duration)],
+  ...renderPairs([
+    ["Session", SafeText.toLine(session.title === undefined ? session.id : `${session.id} (${session.title})`)],
+    ["Time", ToolText.formatDuration(duration)],
     [
       "Messages",
-      `${counted(session.messageCount, "message")}, ${prompts} by you, ${counted(session.toolCallCount, "tool call")}`
+      `${formatQuantity(session.messageCount, "message")}, ${prompts} by you, ${formatQuantity(session.toolCallCount, "tool call")}`
     ]
   ])
 ]
 
 /** The line over the recap of a session. */
-export const resumed = ({ id, title }: Session, exchanges: number, when: string): string =>
-  `Resumed ${title === undefined ? id : `"${SafeText.line(title)}"`} · ${counted(exchanges, "exchange")} · last used ${when}`
+export const formatResumeLine = ({ id, title }: Session, exchanges: number, when: string): string =>
+  `Resumed ${title === undefined ? id : `"${SafeText.toLine(title)}"`} · ${formatQuantity(exchanges, "exchange")} · last used ${when}`
 
 /** A list of sessions, the newest first. */
-export const sessions = (
+export const renderSessions = (
   list: ReadonlyArray<Session>,
   current: string,
   now: number,
   columns: number
 ): ReadonlyArray<string> =>
   list.map((session) => {
-    const when = ago(now - (session.endedAt ?? session.startedAt))
+    const when = formatAgo(now - (session.endedAt ?? session.startedAt))
     const mark = session.id === current ? "*" : " "
-    const head = `${mark} ${SafeText.line(session.id)}  ${Width.pad(when, 12)}  ${Width.pad(counted(session.messageCount, "message"), 12)}`
-    return Width.cut(`${head}  ${SafeText.line(session.title ?? "")}`.trimEnd(), columns - 1)
+    const head = `${mark} ${SafeText.toLine(session.id)}  ${Width.pad(when, 12)}  ${Width.pad(formatQuantity(session.messageCount, "message"), 12)}`
+    return Width.cut(`${head}  ${SafeText.toLine(session.title ?? "")}`.trimEnd(), columns - 1)
   })
 
 /** Sign and colour of each kind in the grid. */
@@ -114,16 +114,16 @@ const looks: Readonly<Record<ContextPart["kind"], readonly [string, Attribute]>>
   other: ["O", "dim"]
 }
 
-const percent = (part: number, whole: number): string => `${(part / whole * 100).toFixed(1)}%`
+const formatPercent = (part: number, whole: number): string => `${(part / whole * 100).toFixed(1)}%`
 
 /** The fill in one line. */
-export const contextLine = ({ tokens, window }: ContextFill): string =>
-  window === undefined ? `about ${short(tokens)} tokens; the model's window is unknown` : `about ${short(tokens)} of ${short(window)} tokens (${percent(tokens, window)})`
+export const formatContext = ({ tokens, window }: ContextFill): string =>
+  window === undefined ? `about ${abbreviateCount(tokens)} tokens; the model's window is unknown` : `about ${abbreviateCount(tokens)} of ${abbreviateCount(window)} tokens (${formatPercent(tokens, window)})`
 
 const cells = { rows: 5, columns: 20 }
 
 /** One sign for each hundredth of the window, in the order of the parts; what is there is seen. */
-const grid = ({ parts, window }: ContextFill, paint: Paint): ReadonlyArray<string> => {
+const renderGrid = ({ parts, window }: ContextFill, paint: Paint): ReadonlyArray<string> => {
   if (window === undefined) return []
   const count = cells.rows * cells.columns
   const signs: Array<string> = []
@@ -138,16 +138,16 @@ const grid = ({ parts, window }: ContextFill, paint: Paint): ReadonlyArray<strin
 }
 
 /** The lines of `/context`. */
-export const context = (fill: ContextFill, paint: Paint): ReadonlyArray<string> => {
+export const renderContext = (fill: ContextFill, paint: Paint): ReadonlyArray<string> => {
   const { parts, tokens, window } = fill
   return [
-    `Context: ${contextLine(fill)}`,
+    `Context: ${formatContext(fill)}`,
     "",
-    ...grid(fill, paint),
-    ...pairs([
+    ...renderGrid(fill, paint),
+    ...renderPairs([
       ...parts.map(({ kind, name, tokens: own }) =>
-        [`${looks[kind][0]} ${name}`, `${short(own).padStart(7)}  ${percent(own, window ?? Math.max(1, tokens))}`] as const),
-      ...(window === undefined ? [] : [["· Free", `${short(Math.max(0, window - tokens)).padStart(7)}  ${percent(Math.max(0, window - tokens), window)}`] as const])
+        [`${looks[kind][0]} ${name}`, `${abbreviateCount(own).padStart(7)}  ${formatPercent(own, window ?? Math.max(1, tokens))}`] as const),
+      ...(window === undefined ? [] : [["· Free", `${abbreviateCount(Math.max(0, window - tokens)).padStart(7)}  ${formatPercent(Math.max(0, window - tokens), window)}`] as const])
     ])
   ]
 }

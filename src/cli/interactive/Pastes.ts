@@ -11,25 +11,25 @@ const mostLines = 10
 /** Characters of a paste at most. */
 export const mostCharacters = 1_048_576
 
-const markOf = (pastes: ReadonlyArray<string>, index: number): string =>
+const formatMark = (pastes: ReadonlyArray<string>, index: number): string =>
   `[paste #${index + 1}, ${(pastes[index] ?? "").split("\n").length} lines]`
 
 /** The text that stands in the line for a paste, and the pastes with it. */
 export const fold = (pastes: ReadonlyArray<string>, text: string): { readonly text: string; readonly pastes: ReadonlyArray<string> } => {
   if (text.split("\n", mostLines + 1).length <= mostLines) return { text, pastes }
   const all = [...pastes, text]
-  return { text: markOf(all, all.length - 1), pastes: all }
+  return { text: formatMark(all, all.length - 1), pastes: all }
 }
 
 /** The line with the pasted texts in the place of their marks. */
 export const expand = (line: string, pastes: ReadonlyArray<string>): string => {
-  const texts = new Map(pastes.map((text, index) => [markOf(pastes, index), text]))
+  const texts = new Map(pastes.map((text, index) => [formatMark(pastes, index), text]))
   return line.replaceAll(/\[paste #\d+, \d+ lines\]/g, (mark) => texts.get(mark) ?? mark)
 }
 
 /** Length of the mark that ends before an offset, or begins at it; 0 where there is none. */
-export const markAt = (line: string, offset: number, side: "before" | "after", pastes: ReadonlyArray<string>): number => {
-  const found = pastes.map((_, index) => markOf(pastes, index)).find((mark) =>
+export const measureMark = (line: string, offset: number, side: "before" | "after", pastes: ReadonlyArray<string>): number => {
+  const found = pastes.map((_, index) => formatMark(pastes, index)).find((mark) =>
     side === "before" ? line.slice(0, offset).endsWith(mark) : line.startsWith(mark, offset))
   return found?.length ?? 0
 }

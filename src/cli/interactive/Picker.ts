@@ -16,7 +16,7 @@ import type { Key } from "./Keys.ts"
 import * as PromptLine from "./PromptLine.ts"
 
 /** A list to choose from in place of the prompt. */
-interface Choosing<A> {
+interface PickerOptions<A> {
   readonly title: string
   readonly choices: ReadonlyArray<PromptLine.Choice<A>>
   /** Answer that words mean which fit no choice; absent where only choices count. */
@@ -28,26 +28,26 @@ interface Choosing<A> {
 /** Choices that are ranked. */
 const mostRanked = 200
 
-const searched = <A>(choices: ReadonlyArray<PromptLine.Choice<A>>, query: string): ReadonlyArray<PromptLine.Choice<A>> =>
+const rankChoices = <A>(choices: ReadonlyArray<PromptLine.Choice<A>>, query: string): ReadonlyArray<PromptLine.Choice<A>> =>
   FuzzyMatch.rank(query, choices, ({ detail = "", label }) => `${label} ${detail}`, mostRanked)
 
 /** Lets the user choose; undefined where nothing was chosen. */
-export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, nothing = choices.length === 0 ? "The list is empty. Esc goes back." : "Nothing fits. Esc goes back.", ofWords, title }: Choosing<A>): Effect.fn.Return<A | undefined> {
+export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, nothing = choices.length === 0 ? "The list is empty. Esc goes back." : "Nothing fits. Esc goes back.", ofWords, title }: PickerOptions<A>): Effect.fn.Return<A | undefined> {
   const { screen } = dialog
   const { asidePaint } = screen
   let query = Editor.empty
   let selected = 0
-  const found = (): ReadonlyArray<PromptLine.Choice<A>> => searched(choices, query.text)
+  const listMatches = (): ReadonlyArray<PromptLine.Choice<A>> => rankChoices(choices, query.text)
   const show = Effect.sync(() => screen.live((size) => {
-    const rows = found()
-    const listed = rows.length === 0 ? [asidePaint.text(Width.cut(`  ${nothing}`, size.columns - 1), "dim")] : PromptLine.rows(rows, selected, size, asidePaint)
-    return Editor.render(query, { prompt: PromptLine.mark(asidePaint), indent: 2, below: [...listed, hint(title, size.columns, asidePaint)] }, size)
+    const rows = listMatches()
+    const listed = rows.length === 0 ? [asidePaint.text(Width.cut(`  ${nothing}`, size.columns - 1), "dim")] : PromptLine.renderRows(rows, selected, size, asidePaint)
+    return Editor.render(query, { prompt: PromptLine.renderMark(asidePaint), indent: 2, below: [...listed, formatHint(title, size.columns, asidePaint)] }, size)
   }))
 
-  const press = (key: Key) =>
+  const pressKey = (key: Key) =>
     Effect.sync((): { readonly chosen: A | undefined } | undefined => {
       const name = key._tag === "Key" ? key.name : ""
-      const rows = found()
+      const rows = listMatches()
       if (name === "down" || name === "ctrl-n") selected = Math.min(rows.length - 1, selected + 1)
       else if (name === "up" || name === "ctrl-p") selected = Math.max(0, selected - 1)
       else if (name === "enter" || name === "tab") {
@@ -66,11 +66,11 @@ export const choose = Effect.fnUntraced(function*<A>(dialog: Dialog, { choices, 
     })
 
   yield* show
-  const { chosen } = yield* PromptLine.typed(dialog, press, show, { chosen: undefined }).pipe(
-    Effect.ensuring(Effect.sync(() => screen.live(Screen.nothing)))
+  const { chosen } = yield* PromptLine.readKeys(dialog, pressKey, show, { chosen: undefined }).pipe(
+    Effect.ensuring(Effect.sync(() => screen.live(Screen.renderNothing)))
   )
   return chosen
 })
 
-const hint = (title: string, columns: number, paint: Paint): string =>
-  paint.text(Width.cut(`  ${SafeText.line(title)} · type to search · Enter takes it · Esc goes back`, columns - 1), "dim")
+const formatHint = (title: string, columns: number, paint: Paint): string =>
+  paint.text(Width.cut(`  ${SafeText.toLine(title)} · type to search · Enter takes it · Esc goes back`, columns - 1), "dim")

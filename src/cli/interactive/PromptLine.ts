@@ -29,7 +29,7 @@ const againMillis = 800
 export const interruptedCode = 130
 
 /** Result of the prompt. */
-export type Prompted =
+export type PromptResult =
   /** `shown` is the line as it was typed, with marks for long pastes, and `text` what it means. */
   | { readonly _tag: "Line"; readonly text: string; readonly shown: string }
   | { readonly _tag: "Leave"; readonly code: number }
@@ -41,12 +41,12 @@ export type Prompted =
   | { readonly _tag: "Transcript" }
 
 /** Mark before user text. */
-export const mark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
+export const renderMark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
 
 /** The lines of what is being typed, with others under them. */
-export const view = (dialog: Pick<Dialog, "editor" | "screen" | "statusLine">, below: ReadonlyArray<string>): Screen.View => (size) => {
+export const makeView = (dialog: Pick<Dialog, "editor" | "screen" | "statusLine">, below: ReadonlyArray<string>): Screen.View => (size) => {
   const { editor, screen: { asidePaint }, statusLine } = dialog
-  return Editor.render(editor, { prompt: mark(asidePaint), indent: 2, below: [...below, ...StatusLine.lines(statusLine, size.columns, asidePaint)] }, size)
+  return Editor.render(editor, { prompt: renderMark(asidePaint), indent: 2, below: [...below, ...StatusLine.renderLines(statusLine, size.columns, asidePaint)] }, size)
 }
 
 /** Leaves what was sent on the screen, as the user typed it. */
@@ -56,7 +56,7 @@ export const echo = ({ screen }: Pick<Dialog, "screen">, text: string): void => 
 export const suspend = ({ options, screen }: Pick<Dialog, "options" | "screen">): Effect.Effect<void> =>
   Effect.andThen(
     Effect.sync(() => {
-      screen.live(Screen.nothing)
+      screen.live(Screen.renderNothing)
       screen.endLine()
     }),
     options.terminal.suspend
@@ -75,11 +75,11 @@ const mostRows = 8
 const widestLabel = 32
 
 /** The rows of a list around the one that is marked. */
-export const rows = (choices: ReadonlyArray<Choice<unknown>>, selected: number, size: Screen.Size, paint: Paint): ReadonlyArray<string> => {
+export const renderRows = (choices: ReadonlyArray<Choice<unknown>>, selected: number, size: Screen.Size, paint: Paint): ReadonlyArray<string> => {
   const most = Math.max(1, Math.min(mostRows, size.rows - 6))
   const first = Math.max(0, Math.min(selected - (most >> 1), choices.length - most))
   const room = Math.max(1, size.columns - 3)
-  const label = Math.min(room, widestLabel, Math.max(0, ...choices.map((choice) => Width.of(choice.label))))
+  const label = Math.min(room, widestLabel, Math.max(0, ...choices.map((choice) => Width.measure(choice.label))))
   return choices.slice(first, first + most).map((choice, index) => {
     const isMarked = first + index === selected
     const name = Width.cut(choice.label, choice.detail === undefined ? room : label)
@@ -100,7 +100,7 @@ export const complete = (dialog: Dialog): ReadonlyArray<string> => {
 }
 
 /** The line that was sent. */
-export const lineOf = ({ pastes = [], text }: Extract<Editor.Action, { readonly _tag: "Submit" }>): Extract<Prompted, { readonly _tag: "Line" }> =>
+export const toLine = ({ pastes = [], text }: Extract<Editor.Action, { readonly _tag: "Submit" }>): Extract<PromptResult, { readonly _tag: "Line" }> =>
   ({ _tag: "Line", text: Pastes.expand(text, pastes), shown: text })
 
 /** Puts lines that were not sent before what is typed; long ones are folded as pastes are. */
@@ -116,21 +116,21 @@ export const putBack = (dialog: Pick<Dialog, "editor">, lines: ReadonlyArray<str
 }
 
 /** Says that a paste was not taken. */
-export const tooLarge = (paint: Paint, characters: number): string =>
+export const describeLargePaste = (paint: Paint, characters: number): string =>
   paint.text(`The paste has ${Math.ceil(characters / 1_048_576)} MiB and was not taken; at most 1 MiB. Save it in a file and name the file.`, "yellow")
 
 /** Lets the user's editor change what is typed; gives what is to be said about it. */
-const inEditor = ({ editor, options, ...rest }: Dialog, set: (state: Editor.State) => void): Effect.Effect<ReadonlyArray<string>> => {
+const editInEditor = ({ editor, options, ...rest }: Dialog, set: (state: Editor.State) => void): Effect.Effect<ReadonlyArray<string>> => {
   const { editText, terminal: { lend } } = options
   const { screen } = rest
   if (editText === undefined || lend === undefined) return Effect.succeed([screen.asidePaint.text("No editor can be opened here.", "dim")])
-  screen.live(Screen.nothing)
+  screen.live(Screen.renderNothing)
   // An event that comes meanwhile does not throw away the text in the editor.
   return Effect.uninterruptible(lend(editText(Pastes.expand(editor.text, editor.pastes)))).pipe(
     Effect.match({
-      onFailure: (error) => [screen.asidePaint.text(SafeText.line(error.message), "yellow")],
+      onFailure: (error) => [screen.asidePaint.text(SafeText.toLine(error.message), "yellow")],
       onSuccess: (text) => {
-        set(Editor.withText({ ...editor, pastes: [] }, SafeText.text(text.trimEnd())))
+        set(Editor.withText({ ...editor, pastes: [] }, SafeText.sanitise(text.trimEnd())))
         return []
       }
     })
@@ -138,7 +138,7 @@ const inEditor = ({ editor, options, ...rest }: Dialog, set: (state: Editor.Stat
 }
 
 /** Goes to the next mode; from `yolo` to the narrowest. */
-export const nextMode = Effect.fnUntraced(function*({ live }: Pick<Dialog, "live">) {
+export const switchMode = Effect.fnUntraced(function*({ live }: Pick<Dialog, "live">) {
   const { mode } = yield* live.state
   const { cycled } = PermissionMode
   const next = cycled[(cycled.findIndex((one) => one === mode) + 1) % cycled.length]
@@ -150,8 +150,8 @@ export const nextMode = Effect.fnUntraced(function*({ live }: Pick<Dialog, "live
 export const showTranscript = (dialog: Dialog): Effect.Effect<void> =>
   Effect.flatMap(Effect.promise(() => import("./TranscriptView.ts")), ({ show }) => show(dialog))
 
-/** Gives each key that is typed to `press`, until it answers; `ended` is the answer when nobody can type any more. */
-export const typed = <A, R>(
+/** Gives each key that is typed to `pressKey`, until it answers; `ended` is the answer when nobody can type any more. */
+export const readKeys = <A, R>(
   { keyboard, screen }: Pick<Dialog, "keyboard" | "screen">,
   press: (key: Key) => Effect.Effect<A | undefined, never, R>,
   show: Effect.Effect<void>,
@@ -184,15 +184,15 @@ interface Popup {
 }
 
 /** Follows what is typed with a list: where it was put away, it comes back with another word. */
-const popupOf = (editor: Editor.State, before: Popup | undefined, hidden: string | undefined): Popup | undefined => {
-  const token = editor.text === hidden ? undefined : Completions.tokenAt(editor)
+const followPopup = (editor: Editor.State, before: Popup | undefined, hidden: string | undefined): Popup | undefined => {
+  const token = editor.text === hidden ? undefined : Completions.findToken(editor)
   if (token === undefined) return undefined
   const isSame = before?.token.query === token.query && before.token.from === token.from
   return isSame ? { ...before, token } : { token, selected: 0, isMoved: false }
 }
 
 /** Reads a line. */
-export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Prompted> {
+export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<PromptResult> {
   const { commands, files, live, options, screen } = dialog
   let below: ReadonlyArray<string> = []
   let popup: Popup | undefined
@@ -202,14 +202,14 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
   let words: { readonly command: string | undefined; readonly list: ReadonlyArray<SlashCommands.ArgumentWord> } = { command: undefined, list: [] }
   /** The line whose list was put away. */
   let hidden: string | undefined
-  const listed = (): ReadonlyArray<Choice<Completions.Completion>> =>
-    popup === undefined ? [] : Completions.of(popup.token, { commands, files: files.files(), words: words.command === popup.token.name ? words.list : [] })
-  const show = (): void =>
+  const listChoices = (): ReadonlyArray<Choice<Completions.Completion>> =>
+    popup === undefined ? [] : Completions.listCompletions(popup.token, { commands, files: files.files(), words: words.command === popup.token.name ? words.list : [] })
+  const showPrompt = (): void =>
     screen.live((size) =>
-      view(dialog, [...rows(listed(), popup?.selected ?? 0, size, screen.asidePaint), ...below])(size))
-  show()
+      makeView(dialog, [...renderRows(listChoices(), popup?.selected ?? 0, size, screen.asidePaint), ...below])(size))
+  showPrompt()
 
-  const interrupt = Effect.map(Clock.currentTimeMillis, (now): Prompted | undefined => {
+  const interrupt = Effect.map(Clock.currentTimeMillis, (now): PromptResult | undefined => {
     const again = now - dialog.interruptedAt < leaveMillis
     const typed = dialog.editor.text !== ""
     dialog.interruptedAt = typed ? -Infinity : now
@@ -220,7 +220,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
   })
 
   /** Puts what is marked into the line; gives the line where it is complete with it. */
-  const accept = ({ from, isComplete, text }: Completions.Completion): Prompted | undefined => {
+  const acceptCompletion = ({ from, isComplete, text }: Completions.Completion): PromptResult | undefined => {
     const { editor } = dialog
     const rest = editor.text.slice(editor.cursor)
     const line = editor.text.slice(0, from) + text + rest
@@ -231,30 +231,30 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
   }
 
   /** Gives a key to the list; undefined where it is one for the line. */
-  const inPopup = (key: Key): { readonly line: Prompted | undefined } | undefined => {
+  const pressInPopup = (key: Key): { readonly line: PromptResult | undefined } | undefined => {
     if (popup === undefined || key._tag !== "Key") return undefined
-    const choices = listed()
+    const choices = listChoices()
     const chosen = choices[popup.selected]
     if (chosen === undefined) return undefined
     const { isMoved, selected, token } = popup
-    const go = (to: number) => {
+    const moveTo = (to: number) => {
       popup = { token, selected: Math.max(0, Math.min(choices.length - 1, to)), isMoved: true }
       return { line: undefined }
     }
     switch (key.name) {
       case "down":
-        return go(selected + 1)
+        return moveTo(selected + 1)
       case "up":
-        return go(selected - 1)
+        return moveTo(selected - 1)
       case "escape":
         hidden = dialog.editor.text
         return { line: undefined }
       case "tab":
-        return { line: accept({ ...chosen.value, isComplete: false }) }
+        return { line: acceptCompletion({ ...chosen.value, isComplete: false }) }
       case "enter": {
         const isExact = token.kind === "file" && choices.some(({ label }) => label === token.query)
         // A command is what was typed, unless the user went to another one.
-        return isMoved || (token.kind === "file" && !isExact) ? { line: accept(chosen.value) } : undefined
+        return isMoved || (token.kind === "file" && !isExact) ? { line: acceptCompletion(chosen.value) } : undefined
       }
       default:
         return undefined
@@ -262,7 +262,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
   }
 
   const follow = Effect.gen(function*() {
-    popup = popupOf(dialog.editor, popup, hidden)
+    popup = followPopup(dialog.editor, popup, hidden)
     if (popup === undefined && dialog.editor.text !== hidden) hidden = undefined
     const name = popup?.token.name
     const found = name === undefined || name === words.command ? undefined : SlashCommands.find(commands, name)
@@ -270,18 +270,18 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
       words = { command: name, list: [] }
       yield* Effect.forkChild(Effect.map(dialog.argumentWords(found.command), (list) => {
         if (words.command === name) words = { command: name, list }
-        show()
+        showPrompt()
       }))
     }
     if (popup?.token.kind !== "file") return
     const { cwd = options.about.cwd } = (yield* live.state).session
-    yield* Effect.forkChild(Effect.andThen(files.load(cwd), Effect.sync(show)))
+    yield* Effect.forkChild(Effect.andThen(files.load(cwd), Effect.sync(showPrompt)))
   })
 
-  const edit = Effect.fnUntraced(function*(key: Key): Effect.fn.Return<Prompted | undefined> {
+  const editLine = Effect.fnUntraced(function*(key: Key): Effect.fn.Return<PromptResult | undefined> {
     below = []
-    if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(nextMode(dialog), undefined)
-    const listedKey = inPopup(key)
+    if (key._tag === "Key" && key.name === "backtab") return yield* Effect.as(switchMode(dialog), undefined)
+    const listedKey = pressInPopup(key)
     if (listedKey !== undefined) return listedKey.line
     const entries = options.history.entries()
     const vi = dialog.vi === undefined ? undefined : ViKeys.apply(dialog.vi, dialog.editor, key, entries)
@@ -291,7 +291,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     dialog.editor = state
     switch (action._tag) {
       case "Submit":
-        return lineOf(action)
+        return toLine(action)
       case "Leave":
         return { _tag: "Leave", code: 0 }
       case "Interrupt":
@@ -303,7 +303,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
         screen.clear()
         return undefined
       case "OpenEditor":
-        below = yield* inEditor(dialog, (next) => {
+        below = yield* editInEditor(dialog, (next) => {
           dialog.editor = next
         })
         return undefined
@@ -314,7 +314,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
         return undefined
       }
       case "TooLarge":
-        below = [tooLarge(screen.asidePaint, action.characters)]
+        below = [describeLargePaste(screen.asidePaint, action.characters)]
         return undefined
       case "SearchHistory":
         return { _tag: "Search" }
@@ -332,10 +332,10 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     }
   })
 
-  const press = (key: Key): Effect.Effect<Prompted | undefined> => Effect.tap(edit(key), follow)
+  const pressKey = (key: Key): Effect.Effect<PromptResult | undefined> => Effect.tap(editLine(key), follow)
 
-  const ended: Prompted = { _tag: "Leave", code: 0 }
-  return yield* typed(dialog, press, Effect.sync(show), ended).pipe(
-    Effect.ensuring(Effect.sync(() => screen.live(Screen.nothing)))
+  const ended: PromptResult = { _tag: "Leave", code: 0 }
+  return yield* readKeys(dialog, pressKey, Effect.sync(showPrompt), ended).pipe(
+    Effect.ensuring(Effect.sync(() => screen.live(Screen.renderNothing)))
   )
 })

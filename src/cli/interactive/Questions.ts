@@ -34,18 +34,18 @@ export interface Pending {
 }
 
 /** A question as it is shown from now on. */
-const pendingOf = Effect.fnUntraced(function*(open: Dialog.TurnQuestion): Effect.fn.Return<Pending> {
+const makePending = Effect.fnUntraced(function*(open: Dialog.TurnQuestion): Effect.fn.Return<Pending> {
   const secrets = yield* Secrets
   const shownAt = yield* Clock.currentTimeMillis
   if (open._tag === "Clarification") {
-    const answerOf = (answers: ReadonlyArray<string>): Answer => ({ _tag: "Clarification", answers })
-    return { id: open.id, shown: open.question, hint: hintOf(open.question), shownAt, editor: Editor.empty, answerOf }
+    const toAnswer = (answers: ReadonlyArray<string>): Answer => ({ _tag: "Clarification", answers })
+    return { id: open.id, shown: open.question, hint: formatHint(open.question), shownAt, editor: Editor.empty, answerOf: toAnswer }
   }
-  const { choices, question, read } = ApprovalQuestion.textOf(open.question)
+  const { choices, question, read } = ApprovalQuestion.toApprovalText(open.question)
   return {
     id: open.id,
     shown: { question: redactText(question, secrets), choices: choices.map((choice) => redactText(choice, secrets)), multiple: false },
-    hint: `${numbers(choices.length)}, y, n, or type a reason to refuse`,
+    hint: `${formatNumbers(choices.length)}, y, n, or type a reason to refuse`,
     shownAt,
     editor: Editor.empty,
     answerOf: ([answer = ""]) => ({ _tag: "Approval", reply: read(answer) })
@@ -53,30 +53,30 @@ const pendingOf = Effect.fnUntraced(function*(open: Dialog.TurnQuestion): Effect
 })
 
 /** Takes a question that was asked, or that needs no answer any more; shows the one that is asked from now on. */
-export const follow = Effect.fnUntraced(function*(dialog: Dialog.Dialog, event: HostEvent) {
+export const followQuestion = Effect.fnUntraced(function*(dialog: Dialog.Dialog, event: HostEvent) {
   if (event._tag === "QuestionAsked" && event.question._tag !== "Plan") dialog.questions = [...dialog.questions, event.question]
   if (event._tag === "QuestionClosed") dialog.questions = dialog.questions.filter(({ id }) => id !== event.id)
   const [first] = dialog.questions
   if (first?.id === dialog.asked?.id) return
-  dialog.asked = first === undefined ? undefined : yield* pendingOf(first)
+  dialog.asked = first === undefined ? undefined : yield* makePending(first)
   const { screen } = dialog
   if (dialog.asked === undefined) return screen.refresh()
   const diff = first?._tag === "Approval" ? first.question.preview : undefined
   dialog.feed.put({ _tag: "Question", text: dialog.asked.shown.question, diff })
   // Choices are live lines, which are not shown where nothing is drawn.
-  if (dialog.options.terminal.isLinear) for (const line of choices(dialog.asked, screen.size().columns, screen.asidePaint)) Dialog.note(dialog, line)
+  if (dialog.options.terminal.isLinear) for (const line of renderChoices(dialog.asked, screen.size().columns, screen.asidePaint)) Dialog.showNote(dialog, line)
 })
 
 /** Numbers of choices, as a hint names them: `1–4`. */
-const numbers = (count: number): string => count === 1 ? "1" : `1–${count}`
+const formatNumbers = (count: number): string => count === 1 ? "1" : `1–${count}`
 
-const hintOf = ({ choices, multiple }: Question): string =>
+const formatHint = ({ choices, multiple }: Question): string =>
   choices.length === 0
     ? "Type your answer"
-    : `${numbers(choices.length)}${multiple ? ", several separated by commas" : ""}, or type your own answer`
+    : `${formatNumbers(choices.length)}${multiple ? ", several separated by commas" : ""}, or type your own answer`
 
 /** Reads a typed line as an answer; undefined for an empty line. */
-export const read = ({ choices, multiple }: Question, line: string): ReadonlyArray<string> | undefined => {
+export const readAnswer = ({ choices, multiple }: Question, line: string): ReadonlyArray<string> | undefined => {
   const words = line.trim()
   if (words === "") return undefined
   const numbers = /^\d+(?:[\s,]+\d+)*$/.test(words) ? words.split(/[\s,]+/).map(Number) : []
@@ -86,16 +86,16 @@ export const read = ({ choices, multiple }: Question, line: string): ReadonlyArr
 }
 
 /** Each line of a text behind a mark, broken where it must be. */
-const behind = (mark: string, indent: number, text: string, columns: number, paint: Paint): ReadonlyArray<string> => {
+const prefixLines = (mark: string, indent: number, text: string, columns: number, paint: Paint): ReadonlyArray<string> => {
   const room = Math.max(20, columns - indent - 1)
-  const lines = SafeText.text(text).trim().split("\n").flatMap((line) =>
-    Wrap.lines([{ text: line, style: plainStyle }], room, paint))
+  const lines = SafeText.sanitise(text).trim().split("\n").flatMap((line) =>
+    Wrap.wrapLines([{ text: line, style: plainStyle }], room, paint))
   return lines.map((line, index) => (index === 0 ? mark : " ".repeat(indent)) + line)
 }
 
 /** Returns the choices of a question and the hint below them. */
-export const choices = ({ hint, shown }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [
+export const renderChoices = ({ hint, shown }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [
   ...shown.choices.flatMap((choice, index) =>
-    behind(`  ${paint.text(String(index + 1), "cyan")} `, 4, SafeText.line(choice), columns, paint)),
+    prefixLines(`  ${paint.text(String(index + 1), "cyan")} `, 4, SafeText.toLine(choice), columns, paint)),
   paint.text(`  ${hint}`, "dim")
 ]

@@ -6,10 +6,10 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../domain/Conversation.ts"
 import * as Redaction from "../../domain/Redaction.ts"
-import { userText } from "../../host/SessionMoves.ts"
+import { renderUserText } from "../../host/SessionMoves.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Paint } from "../render/Paint.ts"
-import { counted } from "../render/UsageText.ts"
+import { formatQuantity } from "../render/UsageText.ts"
 import * as Wrap from "../render/Wrap.ts"
 
 /** Limits of the recap. */
@@ -34,42 +34,42 @@ interface Exchange {
 }
 
 /** A conversation as exchanges; what stands before the first user message belongs to none. */
-export const exchanges = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Exchange> => {
+export const toExchanges = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Exchange> => {
   const found: Array<{ user: string; answer: string; tools: Array<string> }> = []
   for (const message of messages) {
     if (message.role === "user") {
-      found.push({ user: userText(message), answer: "", tools: [] })
+      found.push({ user: renderUserText(message), answer: "", tools: [] })
       continue
     }
     const current = found.at(-1)
     if (current === undefined || message.role !== "assistant") continue
-    const said = Conversation.text(message).trim()
+    const said = Conversation.readText(message).trim()
     // The last that was said is the answer; what was said on the way is not.
     if (said !== "") current.answer = said
-    current.tools.push(...Conversation.toolCalls(message).map(({ name }) => name))
+    current.tools.push(...Conversation.listToolCalls(message).map(({ name }) => name))
   }
   return found
 }
 
 /** The beginning of a text, without its secrets: those that a user typed are stored as typed. */
-const cut = (text: string, chars: number): string => {
+const cutText = (text: string, chars: number): string => {
   const all = Array.from(Redaction.redactText(text))
   return all.length > chars ? `${all.slice(0, chars).join("").trimEnd()}…` : all.join("")
 }
 
 /** Lines of at most so many columns, and as many as are allowed. */
-const lines = (text: string, columns: number, most: number, paint: Paint): ReadonlyArray<string> => {
+const wrapLines = (text: string, columns: number, most: number, paint: Paint): ReadonlyArray<string> => {
   const all = text.split("\n").map((line) => line.trimEnd()).filter((line) => line !== "").flatMap((line) =>
-    Wrap.lines([{ text: line, style: { attributes: ["dim"] } }], columns, paint))
+    Wrap.wrapLines([{ text: line, style: { attributes: ["dim"] } }], columns, paint))
   return all.length > most ? [...all.slice(0, most - 1), `${all[most - 1] ?? ""}${paint.text(" …", "dim")}`] : all
 }
 
 /** `3 tool calls: read_file ×2, terminal`. */
-const toolsLine = (tools: ReadonlyArray<string>): string => {
+const formatTools = (tools: ReadonlyArray<string>): string => {
   const counts = new Map<string, number>()
   for (const tool of tools) counts.set(tool, (counts.get(tool) ?? 0) + 1)
   const names = Array.from(counts, ([name, count]) => count === 1 ? name : `${name} ×${count}`)
-  return `${counted(tools.length, "tool call")}: ${SafeText.line(names.join(", "))}`
+  return `${formatQuantity(tools.length, "tool call")}: ${SafeText.toLine(names.join(", "))}`
 }
 
 /** The last exchanges, as lines of a terminal. */
@@ -79,21 +79,21 @@ export const render = (
   columns: number,
   paint: Paint
 ): ReadonlyArray<string> => {
-  const all = exchanges(messages)
+  const all = toExchanges(messages)
   const shown = all.slice(-bounds.exchanges)
   const room = Math.max(20, columns - 3)
-  const indented = (found: ReadonlyArray<string>): ReadonlyArray<string> => found.map((line) => `  ${line}`)
+  const indentLines = (found: ReadonlyArray<string>): ReadonlyArray<string> => found.map((line) => `  ${line}`)
   const omitted = all.length - shown.length
   return [
-    ...omitted === 0 ? [] : [paint.text(`… ${counted(omitted, "earlier exchange")} not shown`, "dim"), ""],
+    ...omitted === 0 ? [] : [paint.text(`… ${formatQuantity(omitted, "earlier exchange")} not shown`, "dim"), ""],
     ...shown.flatMap(({ answer, tools, user }, index) => {
-      const [first = "", ...rest] = lines(SafeText.text(cut(user, bounds.userChars)), room, bounds.answerLines * 2, paint)
+      const [first = "", ...rest] = wrapLines(SafeText.sanitise(cutText(user, bounds.userChars)), room, bounds.answerLines * 2, paint)
       return [
         ...index === 0 ? [] : [""],
         `${paint.text("›", "cyan")} ${first}`,
-        ...indented(rest),
-        ...tools.length === 0 ? [] : indented(Wrap.lines([{ text: `┊ ${toolsLine(tools)}`, style: { attributes: ["dim"] } }], room, paint)),
-        ...indented(lines(SafeText.text(cut(answer, bounds.answerChars)), room, bounds.answerLines, paint))
+        ...indentLines(rest),
+        ...tools.length === 0 ? [] : indentLines(Wrap.wrapLines([{ text: `┊ ${formatTools(tools)}`, style: { attributes: ["dim"] } }], room, paint)),
+        ...indentLines(wrapLines(SafeText.sanitise(cutText(answer, bounds.answerChars)), room, bounds.answerLines, paint))
       ]
     })
   ]

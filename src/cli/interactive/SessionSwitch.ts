@@ -6,7 +6,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SessionBusy, SessionNotFound, SessionStoreError } from "../../domain/AgentError.ts"
-import { otherFolder } from "../SessionChoice.ts"
+import { findOtherFolder } from "../SessionChoice.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Dialogs from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
@@ -20,15 +20,15 @@ export const resume = Effect.fnUntraced(function*(
   const { live, options, screen } = dialog
   const { folder } = options
   const { messages, session } = yield* live.resume(reference, folder)
-  const other = folder === undefined ? undefined : yield* otherFolder(folder, session)
+  const other = folder === undefined ? undefined : yield* findOtherFolder(folder, session)
   const { columns } = screen.size()
   const recap = options.display.resumeDisplay === "full"
     ? Recap.render(messages, Recap.resumed, columns, screen.asidePaint)
     : []
-  const when = Overview.ago((yield* Clock.currentTimeMillis) - (session.endedAt ?? session.startedAt))
-  Dialogs.say(
+  const when = Overview.formatAgo((yield* Clock.currentTimeMillis) - (session.endedAt ?? session.startedAt))
+  Dialogs.printLines(
     dialog,
-    screen.asidePaint.text(Overview.resumed(session, Recap.exchanges(messages).length, when), "bold"),
+    screen.asidePaint.text(Overview.formatResumeLine(session, Recap.toExchanges(messages).length, when), "bold"),
     ...other === undefined ? [] : [screen.asidePaint.text(`It is of another folder (${other}).`, "yellow")],
     ...recap.length === 0 ? [] : ["", ...recap],
     ""
@@ -42,11 +42,11 @@ export const leave = Effect.fnUntraced(function*(dialog: Dialog) {
   yield* live.hold
   yield* live.interrupt
   const session = yield* Effect.catch(live.known, (error) =>
-    Effect.as(Effect.sync(() => Dialogs.complain(dialog, error)), undefined))
+    Effect.as(Effect.sync(() => Dialogs.printError(dialog, error)), undefined))
   const now = yield* Clock.currentTimeMillis
   if (session !== undefined) {
     const { prompts, since } = (yield* live.state).session
-    Dialogs.say(dialog, ...Overview.farewell(session, prompts, now - since, Dialogs.resumeCommand(session.id)))
+    Dialogs.printLines(dialog, ...Overview.renderFarewell(session, prompts, now - since, Dialogs.formatResumeCommand(session.id)))
   }
   yield* live.close
 }, Effect.scoped)

@@ -19,7 +19,7 @@ import * as TrustedPrograms from "../../platform/TrustedPrograms.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
 import * as Danger from "../../tool/danger/Danger.ts"
 import * as SafeText from "../render/SafeText.ts"
-import { elapsed } from "../render/ToolText.ts"
+import { formatElapsed } from "../render/ToolText.ts"
 import * as Dialogs from "./Dialog.ts"
 import type { Dialog, SessionServices } from "./Dialog.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
@@ -32,7 +32,7 @@ const mostOutput = 100_000
 const mostCommands = 10
 
 /** A command with its output, for the model. */
-const sharedText = (command: string, output: string, ending: string): string => {
+const formatSharedText = (command: string, output: string, ending: string): string => {
   const half = mostShared / 2
   const shown = output.length <= mostShared ? output : `${output.slice(0, half)}\n… ${output.length - mostShared} characters left out …\n${output.slice(-half)}`
   return `<user_shell command=${JSON.stringify(command)} ending=${JSON.stringify(ending)}>\n${shown.replace(/\n?$/, "\n")}</user_shell>`
@@ -56,23 +56,23 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, line: string): Ef
   const { floor } = Danger.judge(command)
   if (floor !== undefined) {
     const { asidePaint } = screen
-    Dialogs.say(dialog, asidePaint.text(`Blocked: ${floor.key}. Run it in your own shell if you are sure.`, "yellow"), "")
+    Dialogs.printLines(dialog, asidePaint.text(`Blocked: ${floor.key}. Run it in your own shell if you are sure.`, "yellow"), "")
     return undefined
   }
   const shell = yield* Shell.make
   const { cwd = dialog.options.about.cwd } = (yield* dialog.live.state).session
   const environment = yield* TrustedPrograms.shellEnvironment
   const decoder = new TextDecoder()
-  const harmless = SafeText.stream()
+  const harmless = SafeText.makeStream()
   const hidden = RedactionStream.make()
-  const print = (text: string): void => {
+  const printOutput = (text: string): void => {
     output += text
     if (output.length > 2 * mostOutput) output = output.slice(0, mostOutput) + output.slice(-mostOutput)
     screen.say(text)
   }
-  const show = (text: string): void => print(harmless.push(hidden.push(text)))
+  const showPiece = (text: string): void => printOutput(harmless.push(hidden.push(text)))
   const startedAt = yield* Clock.currentTimeMillis
-  const worked = yield* BusyPrompt.during(dialog, {
+  const worked = yield* BusyPrompt.runWork(dialog, {
     run: Effect.scoped(Effect.flatMap(
       shell.start({
         command,
@@ -80,29 +80,29 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, line: string): Ef
         stdin: "ignore",
         onOutput: (chunks) =>
           Effect.sync(() => {
-            for (const chunk of chunks) show(decoder.decode(chunk, { stream: true }))
+            for (const chunk of chunks) showPiece(decoder.decode(chunk, { stream: true }))
           })
       }),
       ({ exit }) => exit
     )).pipe(Effect.provideService(ProcessEnvironment, environment)),
     stop: Effect.succeed(false),
     view: (_, now) =>
-      now - startedAt < 1000 ? [] : [screen.asidePaint.text(`┊ running · ${elapsed(now - startedAt)} · Ctrl+C stops`, "dim")]
+      now - startedAt < 1000 ? [] : [screen.asidePaint.text(`┊ running · ${formatElapsed(now - startedAt)} · Ctrl+C stops`, "dim")]
   })
-  show(decoder.decode())
-  print(harmless.push(hidden.end()) + harmless.end())
+  showPiece(decoder.decode())
+  printOutput(harmless.push(hidden.end()) + harmless.end())
   screen.endLine()
   if (worked._tag === "Leave") {
-    Dialogs.say(dialog, "")
+    Dialogs.printLines(dialog, "")
     return worked.code
   }
   if (Exit.isFailure(worked.exit) && !worked.stopped) {
-    Dialogs.complain(dialog, Cause.squash(worked.exit.cause))
+    Dialogs.printError(dialog, Cause.squash(worked.exit.cause))
     return undefined
   }
   const code = Exit.isSuccess(worked.exit) ? worked.exit.value.code : undefined
   const told = code === undefined ? "stopped" : `exit ${code}`
-  if (isShared) dialog.shared = [...dialog.shared, sharedText(command, output, told)].slice(-mostCommands)
-  Dialogs.say(dialog, screen.asidePaint.text(isShared ? `${told} · goes along with your next message (!! keeps it out)` : told, code === 0 ? "muted" : "warning"), "")
+  if (isShared) dialog.shared = [...dialog.shared, formatSharedText(command, output, told)].slice(-mostCommands)
+  Dialogs.printLines(dialog, screen.asidePaint.text(isShared ? `${told} · goes along with your next message (!! keeps it out)` : told, code === 0 ? "muted" : "warning"), "")
   return undefined
 })

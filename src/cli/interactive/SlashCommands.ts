@@ -8,7 +8,7 @@
  */
 import type * as Effect from "effect/Effect"
 import type { RunInput } from "../../agent/RunInput.ts"
-import { closest } from "../../domain/Similarity.ts"
+import { findClosest } from "../../domain/Similarity.ts"
 
 /** Next step of the session after a command. */
 export type Next =
@@ -42,11 +42,11 @@ export interface Command<in Session, out R = never> {
   readonly words?: ((session: Session) => Effect.Effect<ReadonlyArray<ArgumentWord>, never, R>) | undefined
   readonly run: (argument: string, session: Session) => Effect.Effect<Next, never, R>
   /** Behaviour during a turn; without it the command waits for the end of the turn. */
-  readonly meanwhile?: ((argument: string, session: Session, work: Meanwhile) => Effect.Effect<void, never, R>) | undefined
+  readonly meanwhile?: ((argument: string, session: Session, work: RunningWork) => Effect.Effect<void, never, R>) | undefined
 }
 
 /** Operations of a command on the running work. */
-interface Meanwhile {
+interface RunningWork {
   /** Asks it to end. */
   readonly stop: Effect.Effect<void>
   /** Sends a message: for afterwards, or along with the next tool result where that can be. */
@@ -54,28 +54,28 @@ interface Meanwhile {
 }
 
 /** Result of looking up a typed name. */
-export type Found<C> =
+export type CommandMatch<C> =
   | { readonly _tag: "Command"; readonly command: C }
   | { readonly _tag: "Several"; readonly names: ReadonlyArray<string> }
   | { readonly _tag: "Unknown"; readonly meant: ReadonlyArray<string> }
 
 const maxSuggestions = 3
 
-type Named = Pick<Command<never>, "name" | "aliases">
+type CommandNames = Pick<Command<never>, "name" | "aliases">
 
 /** The name of a command and its other names. */
-export const namesOf = ({ aliases = [], name }: Named): ReadonlyArray<string> => [name, ...aliases]
+export const listNames = ({ aliases = [], name }: CommandNames): ReadonlyArray<string> => [name, ...aliases]
 
-export const find = <C extends Named>(commands: ReadonlyArray<C>, typed: string): Found<C> => {
+export const find = <C extends CommandNames>(commands: ReadonlyArray<C>, typed: string): CommandMatch<C> => {
   const name = typed.toLowerCase()
-  const exact = commands.find((command) => namesOf(command).some((other) => other.toLowerCase() === name))
+  const exact = commands.find((command) => listNames(command).some((other) => other.toLowerCase() === name))
   if (exact !== undefined) return { _tag: "Command", command: exact }
-  const begun = name === "" ? [] : commands.filter((command) => namesOf(command).some((other) => other.startsWith(name)))
+  const begun = name === "" ? [] : commands.filter((command) => listNames(command).some((other) => other.startsWith(name)))
   const [only] = begun
   if (only !== undefined && begun.length === 1) return { _tag: "Command", command: only }
   return begun.length > 1
     ? { _tag: "Several", names: begun.map((command) => command.name) }
-    : { _tag: "Unknown", meant: closest(name, commands.flatMap(namesOf), maxSuggestions) }
+    : { _tag: "Unknown", meant: findClosest(name, commands.flatMap(listNames), maxSuggestions) }
 }
 
 /** A line of the form `/name argument`; undefined for any other: a path, a line that begins with a space. */
@@ -86,12 +86,12 @@ export const parse = (line: string): { readonly name: string; readonly argument:
 
 /** Completion of a line: a longer one, or the names that it could become. */
 export const complete = (
-  commands: ReadonlyArray<Named>,
+  commands: ReadonlyArray<CommandNames>,
   line: string
 ): { readonly line: string; readonly names: ReadonlyArray<string> } => {
   const typed = /^\/([\w?-]*)$/.exec(line)?.[1]?.toLowerCase()
   if (typed === undefined) return { line, names: [] }
-  const names = commands.flatMap(namesOf).filter((name) => name.startsWith(typed)).toSorted()
+  const names = commands.flatMap(listNames).filter((name) => name.startsWith(typed)).toSorted()
   const [first] = names
   if (first === undefined) return { line, names: [] }
   if (names.length === 1) return { line: `/${first} `, names: [] }

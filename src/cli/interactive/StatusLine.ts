@@ -8,7 +8,7 @@ import * as Cost from "../../domain/Cost.ts"
 import type { LiveStatus, StatusFacts } from "../../host/LiveStatus.ts"
 import type { Paint, Attribute } from "../render/Paint.ts"
 import * as SafeText from "../render/SafeText.ts"
-import { short } from "../render/UsageText.ts"
+import { abbreviateCount } from "../render/UsageText.ts"
 import * as Width from "../render/Width.ts"
 
 /** The status of a dialog, and the part of the window at which a conversation is compacted. */
@@ -32,50 +32,50 @@ const nearlyFull = 0.8
 
 const separator = " · "
 
-const contextOf = ({ contextTokens, window }: StatusFacts, compactAt: number | undefined): ReadonlyArray<Segment> => {
+const makeContextSegments = ({ contextTokens, window }: StatusFacts, compactAt: number | undefined): ReadonlyArray<Segment> => {
   if (contextTokens === undefined) return []
-  if (window === undefined) return [{ text: `${short(contextTokens)} context`, rank: 8, look: "dim" }]
+  if (window === undefined) return [{ text: `${abbreviateCount(contextTokens)} context`, rank: 8, look: "dim" }]
   const isFull = contextTokens >= window * (compactAt ?? 1) * nearlyFull
   const percent = `${Math.round(contextTokens / window * 100)}%`
   return [
-    { text: `${percent} of ${short(window).replace(".0", "")}`, rank: 8, look: isFull ? "yellow" : "dim" },
+    { text: `${percent} of ${abbreviateCount(window).replace(".0", "")}`, rank: 8, look: isFull ? "yellow" : "dim" },
     ...compactAt === undefined ? [] : [{ text: `compacts at ${Math.round(compactAt * 100)}%`, rank: 2, look: "dim" } satisfies Segment]
   ]
 }
 
-const folderOf = ({ branch, cwd }: StatusFacts, home: string | undefined): ReadonlyArray<Segment> => [
-  ...branch === undefined ? [] : [{ text: SafeText.line(branch), rank: 3, look: "dim" } satisfies Segment],
+const makeFolderSegments = ({ branch, cwd }: StatusFacts, home: string | undefined): ReadonlyArray<Segment> => [
+  ...branch === undefined ? [] : [{ text: SafeText.toLine(branch), rank: 3, look: "dim" } satisfies Segment],
   ...cwd === undefined ? [] : [{
-    text: SafeText.line(home !== undefined && (cwd === home || cwd.startsWith(`${home}/`)) ? `~${cwd.slice(home.length)}` : cwd),
+    text: SafeText.toLine(home !== undefined && (cwd === home || cwd.startsWith(`${home}/`)) ? `~${cwd.slice(home.length)}` : cwd),
     rank: 1,
     look: "dim"
   } satisfies Segment]
 ]
 
-const segmentsOf = (facts: StatusFacts, { compactAt, home }: Pick<StatusLine, "compactAt" | "home">): ReadonlyArray<Segment> => {
+const makeSegments = (facts: StatusFacts, { compactAt, home }: Pick<StatusLine, "compactAt" | "home">): ReadonlyArray<Segment> => {
   const { background, cost, effort, mode, model, questions, tokens } = facts
-  const price = Cost.totalLabel(cost)
-  const segment = (rank: number, text: string | undefined, look: Attribute = "dim"): ReadonlyArray<Segment> =>
+  const price = Cost.formatTotal(cost)
+  const makeSegment = (rank: number, text: string | undefined, look: Attribute = "dim"): ReadonlyArray<Segment> =>
     text === undefined ? [] : [{ rank, text, look }]
   return [
-    ...segment(10, questions === 0 ? undefined : `${questions} waiting`, "yellow"),
-    ...segment(9, model === undefined ? undefined : SafeText.line(model)),
-    ...segment(4, effort),
-    ...segment(7, mode, mode === "ask" ? "dim" : "cyan"),
-    ...contextOf(facts, compactAt),
-    ...segment(5, tokens === 0 ? undefined : `${short(tokens)} tokens`),
-    ...segment(6, tokens === 0 || price === "n/a" ? undefined : price),
-    ...segment(9, background === 0 ? undefined : `${background} in background`, "cyan"),
-    ...folderOf(facts, home)
+    ...makeSegment(10, questions === 0 ? undefined : `${questions} waiting`, "yellow"),
+    ...makeSegment(9, model === undefined ? undefined : SafeText.toLine(model)),
+    ...makeSegment(4, effort),
+    ...makeSegment(7, mode, mode === "ask" ? "dim" : "cyan"),
+    ...makeContextSegments(facts, compactAt),
+    ...makeSegment(5, tokens === 0 ? undefined : `${abbreviateCount(tokens)} tokens`),
+    ...makeSegment(6, tokens === 0 || price === "n/a" ? undefined : price),
+    ...makeSegment(9, background === 0 ? undefined : `${background} in background`, "cyan"),
+    ...makeFolderSegments(facts, home)
   ]
 }
 
 /** The line as far as it fits, without a line where nothing does. */
-export const lines = (line: StatusLine | undefined, columns: number, paint: Paint): ReadonlyArray<string> => {
+export const renderLines = (line: StatusLine | undefined, columns: number, paint: Paint): ReadonlyArray<string> => {
   if (line === undefined) return []
-  let segments = segmentsOf(line.status.facts(), line)
-  const widthOf = (): number => segments.reduce((sum, { text }) => sum + Width.of(text), 0) + separator.length * (segments.length - 1)
-  while (segments.length > 1 && widthOf() > columns - 3) {
+  let segments = makeSegments(line.status.facts(), line)
+  const measureWidth = (): number => segments.reduce((sum, { text }) => sum + Width.measure(text), 0) + separator.length * (segments.length - 1)
+  while (segments.length > 1 && measureWidth() > columns - 3) {
     const least = Math.min(...segments.map(({ rank }) => rank))
     const last = segments.findLastIndex(({ rank }) => rank === least)
     segments = segments.filter((_, index) => index !== last)

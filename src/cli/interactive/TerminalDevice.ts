@@ -49,7 +49,7 @@ export interface Keyboard {
 }
 
 /** Reads the keys of a terminal; `told` takes what it reports of itself. */
-export const keyboard = ({ events }: Pick<Terminal, "events">, told?: (report: string) => void): Keyboard => {
+export const makeKeyboard = ({ events }: Pick<Terminal, "events">, told?: (report: string) => void): Keyboard => {
   const decoder = Keys.make(told)
   const keys: Array<Keys.Key> = []
   const next: Effect.Effect<Event, Cause.Done> = Effect.suspend(() => {

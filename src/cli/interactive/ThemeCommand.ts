@@ -7,11 +7,11 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { ConfigError } from "../../domain/AgentError.ts"
-import { closest } from "../../domain/Similarity.ts"
-import { either } from "../Failure.ts"
+import { findClosest } from "../../domain/Similarity.ts"
+import { joinAlternatives } from "../Failure.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Theme from "../render/Theme.ts"
-import { complain, type Dialog, type DialogCommand, say } from "./Dialog.ts"
+import { printError, type Dialog, type DialogCommand, printLines } from "./Dialog.ts"
 import * as Picker from "./Picker.ts"
 import { stay } from "./SlashCommands.ts"
 
@@ -38,7 +38,7 @@ export interface ThemeChoice {
 export const make = ({ background: initial, settings }: Pick<ThemeOptions, "background" | "settings">, current: Theme.CurrentTheme): ThemeChoice => {
   let background = initial
   let name = "auto"
-  const choose = (wanted: string): boolean => {
+  const chooseTheme = (wanted: string): boolean => {
     const found = Theme.find(wanted, settings, background)
     if (Result.isFailure(found)) return false
     name = wanted
@@ -46,16 +46,16 @@ export const make = ({ background: initial, settings }: Pick<ThemeOptions, "back
     return true
   }
   // A name that nothing has is a warning of the settings.
-  if (!choose(settings.theme)) choose("auto")
+  if (!chooseTheme(settings.theme)) chooseTheme("auto")
   return {
     names: [...Theme.builtin, ...Object.keys(settings.themes).filter((one) => !Theme.builtin.some((builtin) => builtin === one))],
     name: () => name,
-    choose,
+    choose: chooseTheme,
     report: (text) => {
-      const told = Theme.backgroundOf(text)
+      const told = Theme.parseBackground(text)
       if (told === undefined || told === background) return false
       background = told
-      return choose(name)
+      return chooseTheme(name)
     }
   }
 }
@@ -69,32 +69,32 @@ const details: Readonly<Record<string, string>> = {
 
 const always = /^(\S+)(?:\s+(always))?$/
 
-const theme = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+const runThemeCommand = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   const { themes, options } = dialog
-  if (themes === undefined) return say(dialog, "This terminal shows no colours.", "")
-  const keep = Effect.fnUntraced(function*(name: string, isKept: boolean) {
+  if (themes === undefined) return printLines(dialog, "This terminal shows no colours.", "")
+  const applyTheme = Effect.fnUntraced(function*(name: string, isKept: boolean) {
     if (!themes.choose(name)) {
-      const near = closest(name, themes.names, 3)
-      return say(dialog, SafeText.line(`No theme "${name}". ${near.length === 0 ? `There are ${themes.names.join(", ")}.` : `Did you mean ${either(near)}?`}`), "")
+      const near = findClosest(name, themes.names, 3)
+      return printLines(dialog, SafeText.toLine(`No theme "${name}". ${near.length === 0 ? `There are ${themes.names.join(", ")}.` : `Did you mean ${joinAlternatives(near)}?`}`), "")
     }
     dialog.screen.repaint()
     const where = isKept && options.theme !== undefined ? yield* options.theme.save(name) : undefined
-    say(dialog, `Theme: ${SafeText.line(name)}, ${where === undefined ? "for this session" : `saved as ${SafeText.line(where)}`}.`, "")
+    printLines(dialog, `Theme: ${SafeText.toLine(name)}, ${where === undefined ? "for this session" : `saved as ${SafeText.toLine(where)}`}.`, "")
   })
   if (argument !== "") {
     const [, name = argument, kept] = always.exec(argument) ?? []
-    return yield* keep(name, kept !== undefined)
+    return yield* applyTheme(name, kept !== undefined)
   }
   const name = yield* Picker.choose(dialog, {
     title: `Themes (now ${themes.name()})`,
-    choices: themes.names.map((value) => ({ label: SafeText.line(value), detail: details[value] ?? "of the settings", value }))
+    choices: themes.names.map((value) => ({ label: SafeText.toLine(value), detail: details[value] ?? "of the settings", value }))
   })
   if (name === undefined) return
   const isKept = yield* Picker.choose(dialog, {
     title: name,
     choices: [{ label: "For this session", value: false }, { label: "For good", detail: "display.theme of config.yaml", value: true }]
   })
-  if (isKept !== undefined) yield* keep(name, isKept)
+  if (isKept !== undefined) yield* applyTheme(name, isKept)
 })
 
 export const commands: ReadonlyArray<DialogCommand> = [
@@ -102,7 +102,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
     name: "theme",
     usage: "[NAME [always]]",
     help: "Choose the colours, for this session or for good",
-    words: ({ themes }) => Effect.succeed((themes?.names ?? []).map((name) => ({ label: SafeText.line(name), detail: details[name], value: name }))),
-    run: (argument, dialog) => Effect.as(Effect.catch(theme(argument, dialog), (error) => Effect.sync(() => complain(dialog, error))), stay)
+    words: ({ themes }) => Effect.succeed((themes?.names ?? []).map((name) => ({ label: SafeText.toLine(name), detail: details[name], value: name }))),
+    run: (argument, dialog) => Effect.as(Effect.catch(runThemeCommand(argument, dialog), (error) => Effect.sync(() => printError(dialog, error))), stay)
   }
 ]

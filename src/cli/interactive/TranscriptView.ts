@@ -13,9 +13,9 @@ import * as BlockLines from "../render/BlockLines.ts"
 import type { Size } from "../render/Screen.ts"
 import type { Transcript } from "../render/Transcript.ts"
 import * as Width from "../render/Width.ts"
-import { type Dialog, say } from "./Dialog.ts"
+import { type Dialog, printLines } from "./Dialog.ts"
 import type { Key } from "./Keys.ts"
-import { typed } from "./PromptLine.ts"
+import { readKeys } from "./PromptLine.ts"
 
 /** Place in the conversation: the marked block, and the first line of the window. */
 export interface State {
@@ -37,7 +37,7 @@ export interface Source {
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value))
 
 /** The line that stands so many lines further up; the first one where there are fewer. */
-const above = ({ lines }: Source, { line, top }: Pick<State, "line" | "top">, count: number): Pick<State, "line" | "top"> => {
+const findLineAbove = ({ lines }: Source, { line, top }: Pick<State, "line" | "top">, count: number): Pick<State, "line" | "top"> => {
   let left = count
   let at = { top, line }
   while (left > 0) {
@@ -51,7 +51,7 @@ const above = ({ lines }: Source, { line, top }: Pick<State, "line" | "top">, co
 }
 
 /** The line that stands so many lines further down, and how many there were. */
-const below = ({ count, lines }: Source, { line, top }: Pick<State, "line" | "top">, wanted: number): Pick<State, "line" | "top"> & { readonly found: number } => {
+const findLineBelow = ({ count, lines }: Source, { line, top }: Pick<State, "line" | "top">, wanted: number): Pick<State, "line" | "top"> & { readonly found: number } => {
   let found = 0
   let at = { top, line }
   while (at.top < count) {
@@ -64,56 +64,56 @@ const below = ({ count, lines }: Source, { line, top }: Pick<State, "line" | "to
 }
 
 /** The state with the window full, as far as there are lines. */
-const filled = (source: Source, state: State, rows: number): State => {
-  const { found } = below(source, state, rows)
-  return found >= rows ? state : { ...state, ...above(source, state, rows - found) }
+const fillWindow = (source: Source, state: State, rows: number): State => {
+  const { found } = findLineBelow(source, state, rows)
+  return found >= rows ? state : { ...state, ...findLineAbove(source, state, rows - found) }
 }
 
 /** The end of the conversation. */
-export const atEnd = (source: Source, selected: number, rows: number): State =>
-  ({ selected, ...above(source, { top: source.count, line: 0 }, rows) })
+export const moveToEnd = (source: Source, selected: number, rows: number): State =>
+  ({ selected, ...findLineAbove(source, { top: source.count, line: 0 }, rows) })
 
 /** Tells if the last line is in the window. */
-export const isAtEnd = (source: Source, state: State, rows: number): boolean => below(source, state, rows + 1).found <= rows
+export const isAtEnd = (source: Source, state: State, rows: number): boolean => findLineBelow(source, state, rows + 1).found <= rows
 
-const seen = ({ count, lines }: Source, from: number, step: -1 | 1): number | undefined => {
+const findVisibleBlock = ({ count, lines }: Source, from: number, step: -1 | 1): number | undefined => {
   for (let index = from; index >= 0 && index < count; index += step) if (lines(index).length > 0) return index
   return undefined
 }
 
 /** The window moved as little as is needed to show the marked block, its beginning where it is higher than the window. */
-const shown = (source: Source, state: State, rows: number): State => {
+const scrollToSelected = (source: Source, state: State, rows: number): State => {
   const { selected } = state
-  if (selected < state.top || (selected === state.top && state.line > 0)) return filled(source, { selected, top: selected, line: 0 }, rows)
+  if (selected < state.top || (selected === state.top && state.line > 0)) return fillWindow(source, { selected, top: selected, line: 0 }, rows)
   let height = source.lines(selected).length
   for (let index = state.top; index < selected && height <= rows; index++) height += source.lines(index).length - (index === state.top ? state.line : 0)
   if (height <= rows) return state
   const own = source.lines(selected).length
-  return own >= rows ? { selected, top: selected, line: 0 } : { selected, ...above(source, { top: selected + 1, line: 0 }, rows) }
+  return own >= rows ? { selected, top: selected, line: 0 } : { selected, ...findLineAbove(source, { top: selected + 1, line: 0 }, rows) }
 }
 
 /** The marked block, or the nearest one that is in the window. */
-const inWindow = (source: Source, state: State, rows: number): State => {
-  const first = seen(source, state.line > 0 && source.lines(state.top).length - state.line <= 0 ? state.top + 1 : state.top, 1)
-  const end = below(source, state, Math.max(0, rows - 1)).top
-  const last = seen(source, Math.min(source.count - 1, end), -1)
+const selectInWindow = (source: Source, state: State, rows: number): State => {
+  const first = findVisibleBlock(source, state.line > 0 && source.lines(state.top).length - state.line <= 0 ? state.top + 1 : state.top, 1)
+  const end = findLineBelow(source, state, Math.max(0, rows - 1)).top
+  const last = findVisibleBlock(source, Math.min(source.count - 1, end), -1)
   if (first === undefined || last === undefined) return state
   return { ...state, selected: clamp(state.selected, first, Math.max(first, last)) }
 }
 
 /** Takes a key. Undefined where it goes back to the prompt. */
-export const press = (source: Source, state: State, name: string, rows: number): State | undefined => {
-  const go = (step: -1 | 1): State => {
-    const next = seen(source, state.selected + step, step)
-    return next === undefined ? step < 0 ? { ...state, top: 0, line: 0 } : atEnd(source, state.selected, rows) : shown(source, { ...state, selected: next }, rows)
+export const pressKey = (source: Source, state: State, name: string, rows: number): State | undefined => {
+  const selectBlock = (step: -1 | 1): State => {
+    const next = findVisibleBlock(source, state.selected + step, step)
+    return next === undefined ? step < 0 ? { ...state, top: 0, line: 0 } : moveToEnd(source, state.selected, rows) : scrollToSelected(source, { ...state, selected: next }, rows)
   }
-  const page = (count: number): State => {
-    const moved = count < 0 ? above(source, state, -count) : below(source, state, count)
-    return inWindow(source, filled(source, { selected: state.selected, top: Math.min(moved.top, Math.max(0, source.count - 1)), line: moved.line }, rows), rows)
+  const scrollPage = (count: number): State => {
+    const moved = count < 0 ? findLineAbove(source, state, -count) : findLineBelow(source, state, count)
+    return selectInWindow(source, fillWindow(source, { selected: state.selected, top: Math.min(moved.top, Math.max(0, source.count - 1)), line: moved.line }, rows), rows)
   }
-  const fold = (isOpen: boolean | undefined): State => {
+  const foldBlock = (isOpen: boolean | undefined): State => {
     source.toggle(state.selected, isOpen)
-    return shown(source, filled(source, { ...state, line: Math.min(state.line, Math.max(0, source.lines(state.top).length - 1)) }, rows), rows)
+    return scrollToSelected(source, fillWindow(source, { ...state, line: Math.min(state.line, Math.max(0, source.lines(state.top).length - 1)) }, rows), rows)
   }
   switch (name) {
     case "escape":
@@ -125,43 +125,43 @@ export const press = (source: Source, state: State, name: string, rows: number):
     case "up":
     case "k":
     case "ctrl-p":
-      return go(-1)
+      return selectBlock(-1)
     case "down":
     case "j":
     case "ctrl-n":
-      return go(1)
+      return selectBlock(1)
     case "pageup":
     case "ctrl-b":
     case "ctrl-u":
-      return page(1 - rows)
+      return scrollPage(1 - rows)
     case "pagedown":
     case "ctrl-f":
-      return page(rows - 1)
+      return scrollPage(rows - 1)
     case "home":
     case "g":
     case "ctrl-home":
-      return shown(source, { selected: seen(source, 0, 1) ?? 0, top: 0, line: 0 }, rows)
+      return scrollToSelected(source, { selected: findVisibleBlock(source, 0, 1) ?? 0, top: 0, line: 0 }, rows)
     case "end":
     case "G":
     case "ctrl-end":
-      return atEnd(source, seen(source, source.count - 1, -1) ?? 0, rows)
+      return moveToEnd(source, findVisibleBlock(source, source.count - 1, -1) ?? 0, rows)
     case "enter":
     case " ":
     case "tab":
-      return fold(undefined)
+      return foldBlock(undefined)
     case "right":
     case "l":
-      return fold(true)
+      return foldBlock(true)
     case "left":
     case "h":
-      return fold(false)
+      return foldBlock(false)
     default:
       return state
   }
 }
 
 /** The lines of the window; the marked block has a bar at its left. */
-export const window = ({ count, lines }: Source, state: State, rows: number, mark: string): ReadonlyArray<string> => {
+export const renderWindow = ({ count, lines }: Source, state: State, rows: number, mark: string): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (let index = state.top; index < count && found.length < rows; index++) {
     const own = lines(index).map((line, row) => index === state.selected && (row > 0 || line !== "") ? mark + line : line === "" ? "" : `  ${line}`)
@@ -171,22 +171,22 @@ export const window = ({ count, lines }: Source, state: State, rows: number, mar
 }
 
 /** The blocks of a conversation as this view shows them. */
-export const sourceOf = (screen: Transcript): Source => {
+export const makeSource = (screen: Transcript): Source => {
   const open = screen.open()
   const blocks = open === undefined ? screen.blocks() : [...screen.blocks(), open]
   const given = screen.look()
   const look: BlockLines.Look = { ...given, columns: Math.max(1, given.columns - 2) }
-  const detailOf = (block: Block.Block): Block.Detail => {
+  const chooseDetail = (block: Block.Block): Block.Detail => {
     const chosen = screen.detailOf(block)
     return chosen === "part" && (block._tag === "Tool" || block._tag === "Reasoning") ? "folded" : chosen
   }
   const isUnseen = (block: Block.Block | undefined): boolean =>
-    block !== undefined && screen.layouts.lines(block, detailOf(block), look).length === 0
-  const lines = (index: number): ReadonlyArray<string> => {
+    block !== undefined && screen.layouts.lines(block, chooseDetail(block), look).length === 0
+  const layOutBlock = (index: number): ReadonlyArray<string> => {
     const block = blocks[index]
     if (block === undefined) return []
     // The program's own lines bring blank lines of their own; here every block is set apart.
-    const own = screen.layouts.lines(block, detailOf(block), look).flatMap((line) => BlockLines.divided(line.replace(/\s+$/, ""), look.columns, look.paint))
+    const own = screen.layouts.lines(block, chooseDetail(block), look).flatMap((line) => BlockLines.divideLine(line.replace(/\s+$/, ""), look.columns, look.paint))
     const end = own.findLastIndex((line) => line !== "") + 1
     const begin = own.findIndex((line) => line !== "")
     if (end === 0) return []
@@ -196,7 +196,7 @@ export const sourceOf = (screen: Transcript): Source => {
   }
   return {
     count: blocks.length,
-    lines,
+    lines: layOutBlock,
     isFoldable: (index) => {
       const block = blocks[index]
       return block !== undefined && Block.isFoldable(block)
@@ -218,8 +218,8 @@ const hideCursor = "\u001b[?25l"
 /** Rows that are not blocks: the line that tells the keys. */
 const ownRows = 1
 
-const pictureOf = (source: Source, state: State, { columns, rows }: Size, { asidePaint }: Transcript): string => {
-  const body = window(source, state, rows - ownRows, `${asidePaint.text("▌", "accent")} `)
+const renderPicture = (source: Source, state: State, { columns, rows }: Size, { asidePaint }: Transcript): string => {
+  const body = renderWindow(source, state, rows - ownRows, `${asidePaint.text("▌", "accent")} `)
   const place = source.count === 0 ? "empty" : `${state.selected + 1} of ${source.count}`
   const keys = source.isFoldable(state.selected) ? "↑↓ blocks · Enter opens and folds · q goes back" : "↑↓ blocks · PgUp PgDn · Home End · q goes back"
   const line = asidePaint.text(Width.cut(`  ${place} · ${keys}`, columns - 1), "muted")
@@ -234,36 +234,36 @@ const refreshMillis = 300
 export const show = (dialog: Pick<Dialog, "keyboard" | "options" | "screen">): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { options: { terminal }, screen } = dialog
-    if (terminal.isLinear) return Effect.sync(() => say(dialog, "The conversation is not drawn here. /history shows it.", ""))
-    const rowsOf = (): number => Math.max(1, screen.size().rows - ownRows)
-    const first = sourceOf(screen)
+    if (terminal.isLinear) return Effect.sync(() => printLines(dialog, "The conversation is not drawn here. /history shows it.", ""))
+    const countRows = (): number => Math.max(1, screen.size().rows - ownRows)
+    const first = makeSource(screen)
     let last = first.count - 1
     while (last > 0 && !first.isFoldable(last)) last--
-    let state = atEnd(first, first.isFoldable(last) ? last : seen(first, first.count - 1, -1) ?? 0, rowsOf())
+    let state = moveToEnd(first, first.isFoldable(last) ? last : findVisibleBlock(first, first.count - 1, -1) ?? 0, countRows())
     let wasAtEnd = true
     let size = screen.size()
     const draw = Effect.sync(() => {
-      const source = sourceOf(screen)
+      const source = makeSource(screen)
       const next = screen.size()
-      const rows = rowsOf()
-      if (next.columns !== size.columns) state = shown(source, filled(source, { ...state, line: 0 }, rows), rows)
-      else if (wasAtEnd) state = atEnd(source, state.selected, rows)
+      const rows = countRows()
+      if (next.columns !== size.columns) state = scrollToSelected(source, fillWindow(source, { ...state, line: 0 }, rows), rows)
+      else if (wasAtEnd) state = moveToEnd(source, state.selected, rows)
       size = next
       wasAtEnd = isAtEnd(source, state, rows)
-      terminal.write(pictureOf(source, state, next, screen))
+      terminal.write(renderPicture(source, state, next, screen))
     })
-    const take = (key: Key) =>
+    const handleKey = (key: Key) =>
       Effect.sync((): true | undefined => {
-        const source = sourceOf(screen)
+        const source = makeSource(screen)
         const name = key._tag === "Key" ? key.name : key._tag === "Text" ? key.text : ""
-        const next = press(source, state, name, rowsOf())
+        const next = pressKey(source, state, name, countRows())
         if (next === undefined) return true
         state = next
-        wasAtEnd = isAtEnd(source, state, rowsOf()) && state.selected >= source.count - 1
+        wasAtEnd = isAtEnd(source, state, countRows()) && state.selected >= source.count - 1
         return undefined
       })
     const shows = Effect.andThen(draw, Effect.raceFirst(
-      typed(dialog, take, draw, true),
+      readKeys(dialog, handleKey, draw, true),
       Effect.forever(Effect.andThen(Effect.sleep(refreshMillis), draw))
     ))
     return Effect.acquireUseRelease(

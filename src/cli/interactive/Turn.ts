@@ -20,7 +20,7 @@ import * as Dialog from "./Dialog.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
 
-const remedyOf = (exit: RunResult["exit"]): string => {
+const describeRemedy = (exit: RunResult["exit"]): string => {
   switch (exit) {
     case "empty_response_exhausted":
     case "invalid_tool_calls":
@@ -35,10 +35,10 @@ const remedyOf = (exit: RunResult["exit"]): string => {
 }
 
 /** Tells why an answer is not a whole one, and how to go on; undefined where there is nothing to say. */
-export const ending = (result: ExitText.Ended): string | undefined => {
+export const describeEnding = (result: ExitText.EndedRun): string | undefined => {
   if (result.exit === "interrupted_by_user") return "Stopped. The work so far is kept; type how to continue."
-  const cause = ExitText.cause(result)
-  return cause === undefined ? undefined : `${cause.charAt(0).toUpperCase()}${cause.slice(1)}. ${remedyOf(result.exit)}`
+  const cause = ExitText.describeCause(result)
+  return cause === undefined ? undefined : `${cause.charAt(0).toUpperCase()}${cause.slice(1)}. ${describeRemedy(result.exit)}`
 }
 
 /** The blocks of a turn on the screen, and its live lines. */
@@ -52,7 +52,7 @@ interface TurnBlocks {
 const isWriting = ({ _tag }: RunEvent): boolean => _tag === "TextDelta" || _tag === "TextReplaced" || _tag === "RunFinished"
 
 /** Makes blocks of the events of a turn, and puts them on the screen. */
-const blocksOf = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
+const makeTurnBlocks = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
   const { options: { display }, screen } = dialog
   const options: BlockReducer.Options = { isLive, showCost: display.showCost }
   let state = BlockReducer.initial
@@ -60,7 +60,7 @@ const blocksOf = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
   /** Time at which the open block was last drawn outside of a frame. */
   let drawnAt = -Infinity
 
-  const apply = (step: BlockReducer.Step): void => {
+  const applyStep = (step: BlockReducer.Step): void => {
     for (const change of step.changes) {
       if (change._tag === "Put") screen.put(change.block)
       else screen.takeBack(change.step, change.isChanged)
@@ -77,22 +77,22 @@ const blocksOf = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
     events: (events) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const shown = Effect.sync(() => {
-          for (const event of events) apply(BlockReducer.reduce(state, event, now, options))
+          for (const event of events) applyStep(BlockReducer.reduce(state, event, now, options))
           if (state.open === undefined || now - drawnAt < BlockReducer.frameMillis) return
           drawnAt = now
           screen.refresh()
         })
         return !isLoaded && events.some(isWriting) ? Effect.andThen(load, shown) : shown
       }),
-    put: (block) => apply(BlockReducer.note(state, block)),
+    put: (block) => applyStep(BlockReducer.addNote(state, block)),
     close: Effect.sync(() => {
-      apply(BlockReducer.close(state))
+      applyStep(BlockReducer.close(state))
       screen.refresh()
     }),
     view: ({ columns }, now) => {
       // Somebody who is asked is waited for, not the model.
       const shown = dialog.asked === undefined ? state : { ...state, activity: undefined }
-      const lines = BlockReducer.live(shown, now, {
+      const lines = BlockReducer.renderLive(shown, now, {
         columns,
         paint: screen.asidePaint,
         previewLength: display.toolPreviewLength,
@@ -107,7 +107,7 @@ const blocksOf = (dialog: Dialog.Dialog, isLive: boolean): TurnBlocks => {
 type Ended = Extract<HostEvent, { readonly _tag: "TurnEnded" }>
 
 /** Shows the events of the turn until its end. */
-const shown = Effect.fnUntraced(function*(dialog: Dialog.Dialog, turn: Turn, printer: TurnBlocks) {
+const showEvents = Effect.fnUntraced(function*(dialog: Dialog.Dialog, turn: Turn, printer: TurnBlocks) {
   const { asidePaint } = dialog.screen
   while (true) {
     const event = yield* dialog.reader.take
@@ -119,11 +119,11 @@ const shown = Effect.fnUntraced(function*(dialog: Dialog.Dialog, turn: Turn, pri
         if (event.turn.id === turn.id) return event
         break
       case "Steered":
-        for (const text of event.texts) Dialog.note(dialog, PromptLine.mark(asidePaint) + SafeText.line(text))
+        for (const text of event.texts) Dialog.showNote(dialog, PromptLine.renderMark(asidePaint) + SafeText.toLine(text))
         break
       case "QuestionAsked":
       case "QuestionClosed":
-        yield* Questions.follow(dialog, event)
+        yield* Questions.followQuestion(dialog, event)
         break
       default:
         break
@@ -132,11 +132,11 @@ const shown = Effect.fnUntraced(function*(dialog: Dialog.Dialog, turn: Turn, pri
 })
 
 /** The line that tells how a turn ended, where there is something to say. */
-const lastLine = ({ asidePaint }: Dialog.Dialog["screen"], { exit, turn: { isStopping } }: Ended): string | undefined => {
+const renderLastLine = ({ asidePaint }: Dialog.Dialog["screen"], { exit, turn: { isStopping } }: Ended): string | undefined => {
   if (Exit.isFailure(exit) && !isStopping) {
-    return asidePaint.text(SafeText.line(ErrorLine.render(ErrorLine.ofCause(exit.cause).line)), "red")
+    return asidePaint.text(SafeText.toLine(ErrorLine.render(ErrorLine.fromCause(exit.cause).line)), "red")
   }
-  const said = ending(Exit.isSuccess(exit) ? exit.value : { exit: "interrupted_by_user", steps: 0 })
+  const said = describeEnding(Exit.isSuccess(exit) ? exit.value : { exit: "interrupted_by_user", steps: 0 })
   return said === undefined ? undefined : asidePaint.text(said, "yellow")
 }
 
@@ -146,23 +146,23 @@ export const show = Effect.fnUntraced(function*(
   turn: Turn
 ): Effect.fn.Return<number | undefined, never, Dialog.SessionServices> {
   const { feed, live, screen } = dialog
-  const printer = blocksOf(dialog, !turn.isRewritten)
+  const printer = makeTurnBlocks(dialog, !turn.isRewritten)
   const before = feed.put
   feed.put = printer.put
-  const worked = yield* BusyPrompt.during(dialog, {
-    run: shown(dialog, turn, printer),
+  const worked = yield* BusyPrompt.runWork(dialog, {
+    run: showEvents(dialog, turn, printer),
     stop: live.stop,
     view: printer.view
   }).pipe(Effect.ensuring(Effect.andThen(printer.close, Effect.sync(() => {
     feed.put = before
   }))))
   if (worked._tag === "Leave") {
-    Dialog.say(dialog, "")
+    Dialog.printLines(dialog, "")
     return worked.code
   }
   // The stream of a live session that is closed ends without the end of its turn.
-  const line = Exit.isSuccess(worked.exit) ? lastLine(screen, worked.exit.value) : undefined
-  if (line !== undefined) Dialog.note({ feed: printer }, line)
-  Dialog.say(dialog, "")
+  const line = Exit.isSuccess(worked.exit) ? renderLastLine(screen, worked.exit.value) : undefined
+  if (line !== undefined) Dialog.showNote({ feed: printer }, line)
+  Dialog.printLines(dialog, "")
   return undefined
 })

@@ -37,42 +37,42 @@ export interface ViState {
 export const begin: ViState = { mode: "insert", keys: "", before: [] }
 
 /** Result of a key; `applied` is undefined where it is one for the editor without vi. */
-interface ViApplied {
+interface ViKeyResult {
   readonly vi: ViState
-  readonly applied: Editor.Applied | undefined
+  readonly applied: Editor.KeyResult | undefined
 }
 
 const mostUndone = 100
 const mostTimes = 999
 
-const lineStart = ({ cursor, text }: Editor.State): number => text.lastIndexOf("\n", cursor - 1) + 1
+const findLineStart = ({ cursor, text }: Editor.State): number => text.lastIndexOf("\n", cursor - 1) + 1
 
-const lineEnd = ({ cursor, text }: Editor.State): number => {
+const findLineEnd = ({ cursor, text }: Editor.State): number => {
   const end = text.indexOf("\n", cursor)
   return end < 0 ? text.length : end
 }
 
-const right = (state: Editor.State): number => Editor.press(state, "right").cursor
+const moveRight = (state: Editor.State): number => Editor.press(state, "right").cursor
 
-const lengthOf = (pattern: RegExp, text: string): number => pattern.exec(text)?.[0].length ?? 0
+const measureMatch = (pattern: RegExp, text: string): number => pattern.exec(text)?.[0].length ?? 0
 
 /** Places that motions lead to. */
 const motions: ReadonlyMap<string, (state: Editor.State) => number> = new Map([
-  ["h", (state) => Math.max(lineStart(state), Editor.press(state, "left").cursor)],
-  ["l", (state) => Math.min(lineEnd(state), right(state))],
-  ["0", lineStart],
-  ["^", (state) => lineStart(state) + lengthOf(/^[ \t]*/, state.text.slice(lineStart(state), lineEnd(state)))],
-  ["$", lineEnd],
-  ["w", ({ cursor, text }) => cursor + lengthOf(/^(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?\s*/u, text.slice(cursor))],
-  ["b", ({ cursor, text }) => cursor - lengthOf(/(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?\s*$/u, text.slice(0, cursor))],
+  ["h", (state) => Math.max(findLineStart(state), Editor.press(state, "left").cursor)],
+  ["l", (state) => Math.min(findLineEnd(state), moveRight(state))],
+  ["0", findLineStart],
+  ["^", (state) => findLineStart(state) + measureMatch(/^[ \t]*/, state.text.slice(findLineStart(state), findLineEnd(state)))],
+  ["$", findLineEnd],
+  ["w", ({ cursor, text }) => cursor + measureMatch(/^(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?\s*/u, text.slice(cursor))],
+  ["b", ({ cursor, text }) => cursor - measureMatch(/(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?\s*$/u, text.slice(0, cursor))],
   ["e", ({ cursor, text }) => {
     const next = cursor + 1
-    return next + Math.max(0, lengthOf(/^\s*(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?/u, text.slice(next)) - 1)
+    return next + Math.max(0, measureMatch(/^\s*(?:[\p{L}\p{N}\p{M}_]+|[^\p{L}\p{N}\p{M}_\s]+)?/u, text.slice(next)) - 1)
   }]
 ])
 
 /** Does a step so many times; one that leads nowhere is the last. */
-const repeated = <A>(times: number, from: A, step: (at: A) => A): A => {
+const repeatStep = <A>(times: number, from: A, step: (at: A) => A): A => {
   let at = from
   for (let count = 0; count < times; count++) {
     const next = step(at)
@@ -83,50 +83,50 @@ const repeated = <A>(times: number, from: A, step: (at: A) => A): A => {
 }
 
 /** The place of a character of the line, `times` further on or back; `t` and `T` stop beside it. */
-const placeOf = (key: string, char: string, state: Editor.State, times: number): number | undefined => {
-  const [start, end] = [lineStart(state), lineEnd(state)]
+const findCharacter = (key: string, char: string, state: Editor.State, times: number): number | undefined => {
+  const [start, end] = [findLineStart(state), findLineEnd(state)]
   const isForward = key === "f" || key === "t"
   let at = state.cursor
   for (let count = 0; count < times; count++) {
-    at = isForward ? state.text.indexOf(char, right({ ...state, cursor: at })) : at === 0 ? -1 : state.text.lastIndexOf(char, at - 1)
+    at = isForward ? state.text.indexOf(char, moveRight({ ...state, cursor: at })) : at === 0 ? -1 : state.text.lastIndexOf(char, at - 1)
     if (at < start || at >= end) return undefined
   }
   return key === "t" ? Editor.press({ ...state, cursor: at }, "left").cursor : key === "T" ? at + char.length : at
 }
 
 /** The place that a motion leads to; undefined where it is none, or leads nowhere. */
-const motionOf = (keys: string, state: Editor.State, times: number): number | undefined => {
+const findMotion = (keys: string, state: Editor.State, times: number): number | undefined => {
   const motion = motions.get(keys)
-  if (motion !== undefined) return repeated(times, state.cursor, (cursor) => motion({ ...state, cursor }))
-  return /^[fFtT]./su.test(keys) ? placeOf(keys.slice(0, 1), keys.slice(1), state, times) : undefined
+  if (motion !== undefined) return repeatStep(times, state.cursor, (cursor) => motion({ ...state, cursor }))
+  return /^[fFtT]./su.test(keys) ? findCharacter(keys.slice(0, 1), keys.slice(1), state, times) : undefined
 }
 
 type Range = readonly [from: number, to: number]
 
-const kindOf = (char: string): "blank" | "word" | "other" => /\s/u.test(char) ? "blank" : /[\p{L}\p{N}\p{M}_]/u.test(char) ? "word" : "other"
+const classifyCharacter = (char: string): "blank" | "word" | "other" => /\s/u.test(char) ? "blank" : /[\p{L}\p{N}\p{M}_]/u.test(char) ? "word" : "other"
 
 /** The word or the blanks that the cursor is in; `aw` takes the blanks behind it along, or those before it. */
-const wordAround = (state: Editor.State, isWhole: boolean): Range => {
-  const [start, end] = [lineStart(state), lineEnd(state)]
+const findWordRange = (state: Editor.State, isWhole: boolean): Range => {
+  const [start, end] = [findLineStart(state), findLineEnd(state)]
   const line = Array.from(state.text.slice(start, end))
   const at = Array.from(state.text.slice(start, state.cursor)).length
-  const kind = kindOf(line[at] ?? " ")
+  const kind = classifyCharacter(line[at] ?? " ")
   let [from, to] = [at, at]
-  while (from > 0 && kindOf(line[from - 1] ?? " ") === kind) from--
-  while (to < line.length && kindOf(line[to] ?? " ") === kind) to++
+  while (from > 0 && classifyCharacter(line[from - 1] ?? " ") === kind) from--
+  while (to < line.length && classifyCharacter(line[to] ?? " ") === kind) to++
   if (isWhole) {
     const inner = to
-    while (to < line.length && kindOf(line[to] ?? "") === "blank") to++
-    if (to === inner) while (from > 0 && kindOf(line[from - 1] ?? "") === "blank") from--
+    while (to < line.length && classifyCharacter(line[to] ?? "") === "blank") to++
+    if (to === inner) while (from > 0 && classifyCharacter(line[from - 1] ?? "") === "blank") from--
   }
   const places = [from, to].map((index) => start + line.slice(0, index).join("").length)
   return [places[0] ?? start, places[1] ?? end]
 }
 
 /** The quoted text of the line that the cursor is in or before. */
-const quoted = (state: Editor.State, quote: string, isWhole: boolean): Range | undefined => {
-  const end = lineEnd(state)
-  for (let open = state.text.indexOf(quote, lineStart(state)); open >= 0 && open < end;) {
+const findQuotedRange = (state: Editor.State, quote: string, isWhole: boolean): Range | undefined => {
+  const end = findLineEnd(state)
+  for (let open = state.text.indexOf(quote, findLineStart(state)); open >= 0 && open < end;) {
     const close = state.text.indexOf(quote, open + 1)
     if (close < 0 || close >= end) return undefined
     if (close >= state.cursor) return isWhole ? [open, close + 1] : [open + 1, close]
@@ -137,64 +137,64 @@ const quoted = (state: Editor.State, quote: string, isWhole: boolean): Range | u
 
 const none: Editor.Action = { _tag: "None" }
 
-const cut = (state: Editor.State, from: number, to: number): Editor.State =>
+const cutRange = (state: Editor.State, from: number, to: number): Editor.State =>
   ({ ...state, text: state.text.slice(0, from) + state.text.slice(to), cursor: from, killed: state.text.slice(from, to), back: 0 })
 
-const put = (state: Editor.State, at: number, text: string): Editor.State =>
+const insertText = (state: Editor.State, at: number, text: string): Editor.State =>
   ({ ...state, text: state.text.slice(0, at) + text + state.text.slice(at), cursor: at + text.length, back: 0 })
 
 /** Puts other characters in the place of those at the cursor, as many as the line has. */
-const replaced = (state: Editor.State, times: number, other: (char: string) => string): Editor.State => {
-  const to = motionOf("l", state, times) ?? state.cursor
-  const next = Array.from(Width.graphemes(state.text.slice(state.cursor, to)), ({ text }) => other(text)).join("")
+const replaceCharacters = (state: Editor.State, times: number, other: (char: string) => string): Editor.State => {
+  const to = findMotion("l", state, times) ?? state.cursor
+  const next = Array.from(Width.splitGraphemes(state.text.slice(state.cursor, to)), ({ text }) => other(text)).join("")
   return { ...state, text: state.text.slice(0, state.cursor) + next + state.text.slice(to), cursor: state.cursor + next.length, back: 0 }
 }
 
 /** The end of the line that is `times` - 1 lines below. */
-const lowerEnd = (state: Editor.State, times: number): number =>
-  repeated(times - 1, lineEnd(state), (cursor) => cursor >= state.text.length ? cursor : lineEnd({ ...state, cursor: cursor + 1 }))
+const findLowerEnd = (state: Editor.State, times: number): number =>
+  repeatStep(times - 1, findLineEnd(state), (cursor) => cursor >= state.text.length ? cursor : findLineEnd({ ...state, cursor: cursor + 1 }))
 
 /** The range of an operator; undefined where its motion is none. */
-const rangeOf = (operator: string, keys: string, state: Editor.State, times: number): Range | undefined => {
-  if (keys === operator) return [lineStart(state), operator === "c" ? lowerEnd(state, times) : Math.min(state.text.length, lowerEnd(state, times) + 1)]
-  if (/^[ia]w$/u.test(keys)) return wordAround(state, keys === "aw")
-  if (/^[ia]["'`]$/u.test(keys)) return quoted(state, keys.slice(1), keys.startsWith("a"))
-  const to = motionOf(keys, state, times)
+const findRange = (operator: string, keys: string, state: Editor.State, times: number): Range | undefined => {
+  if (keys === operator) return [findLineStart(state), operator === "c" ? findLowerEnd(state, times) : Math.min(state.text.length, findLowerEnd(state, times) + 1)]
+  if (/^[ia]w$/u.test(keys)) return findWordRange(state, keys === "aw")
+  if (/^[ia]["'`]$/u.test(keys)) return findQuotedRange(state, keys.slice(1), keys.startsWith("a"))
+  const to = findMotion(keys, state, times)
   if (to === undefined) return undefined
   if (keys === "w") {
     const passed = state.text.slice(state.cursor, to)
     // A change keeps the blanks behind the word; a line is not joined with the next one.
-    const kept = operator === "c" && kindOf(passed.slice(0, 1)) !== "blank" ? passed.trimEnd() : passed.replace(/(?<=\S)[ \t]*\n\s*$/u, "")
+    const kept = operator === "c" && classifyCharacter(passed.slice(0, 1)) !== "blank" ? passed.trimEnd() : passed.replace(/(?<=\S)[ \t]*\n\s*$/u, "")
     return [state.cursor, state.cursor + kept.length]
   }
   const isIncluded = keys === "e" || /^[ft]/u.test(keys)
-  return [Math.min(state.cursor, to), isIncluded ? right({ ...state, cursor: to }) : Math.max(state.cursor, to)]
+  return [Math.min(state.cursor, to), isIncluded ? moveRight({ ...state, cursor: to }) : Math.max(state.cursor, to)]
 }
 
-type Changed = readonly [state: Editor.State, mode: ViState["mode"]]
+type ViChange = readonly [state: Editor.State, mode: ViState["mode"]]
 
 /** Applies an operator to a range; copying leaves the text as it is. */
-const operate = (operator: string, state: Editor.State, [from, to]: Range): Changed =>
-  operator === "y" ? [{ ...state, killed: state.text.slice(from, to), cursor: from }, "normal"] : [cut(state, from, to), operator === "c" ? "insert" : "normal"]
+const applyOperator = (operator: string, state: Editor.State, [from, to]: Range): ViChange =>
+  operator === "y" ? [{ ...state, killed: state.text.slice(from, to), cursor: from }, "normal"] : [cutRange(state, from, to), operator === "c" ? "insert" : "normal"]
 
 /** Commands of one key, and how often they are done. */
-const commands: ReadonlyMap<string, (state: Editor.State, times: number) => Changed> = new Map<string, (state: Editor.State, times: number) => Changed>([
+const commands: ReadonlyMap<string, (state: Editor.State, times: number) => ViChange> = new Map<string, (state: Editor.State, times: number) => ViChange>([
   ["i", (state) => [state, "insert"]],
-  ["a", (state) => [{ ...state, cursor: Math.min(lineEnd(state), right(state)) }, "insert"]],
-  ["I", (state) => [{ ...state, cursor: motionOf("^", state, 1) ?? 0 }, "insert"]],
-  ["A", (state) => [{ ...state, cursor: lineEnd(state) }, "insert"]],
-  ["o", (state) => [put(state, lineEnd(state), "\n"), "insert"]],
-  ["O", (state) => [{ ...put(state, lineStart(state), "\n"), cursor: lineStart(state) }, "insert"]],
-  ["x", (state, times) => [cut(state, state.cursor, motionOf("l", state, times) ?? state.cursor), "normal"]],
-  ["X", (state, times) => [cut(state, motionOf("h", state, times) ?? state.cursor, state.cursor), "normal"]],
-  ["s", (state, times) => [cut(state, state.cursor, motionOf("l", state, times) ?? state.cursor), "insert"]],
-  ["S", (state, times) => [cut(state, lineStart(state), lowerEnd(state, times)), "insert"]],
-  ["D", (state, times) => [cut(state, state.cursor, lowerEnd(state, times)), "normal"]],
-  ["C", (state, times) => [cut(state, state.cursor, lowerEnd(state, times)), "insert"]],
-  ["Y", (state, times) => operate("y", state, rangeOf("y", "y", state, times) ?? [state.cursor, state.cursor])],
-  ["~", (state, times) => [replaced(state, times, (char) => char === char.toLowerCase() ? char.toUpperCase() : char.toLowerCase()), "normal"]],
-  ["p", (state, times) => [put(state, right(state), state.killed.repeat(times)), "normal"]],
-  ["P", (state, times) => [put(state, state.cursor, state.killed.repeat(times)), "normal"]]
+  ["a", (state) => [{ ...state, cursor: Math.min(findLineEnd(state), moveRight(state)) }, "insert"]],
+  ["I", (state) => [{ ...state, cursor: findMotion("^", state, 1) ?? 0 }, "insert"]],
+  ["A", (state) => [{ ...state, cursor: findLineEnd(state) }, "insert"]],
+  ["o", (state) => [insertText(state, findLineEnd(state), "\n"), "insert"]],
+  ["O", (state) => [{ ...insertText(state, findLineStart(state), "\n"), cursor: findLineStart(state) }, "insert"]],
+  ["x", (state, times) => [cutRange(state, state.cursor, findMotion("l", state, times) ?? state.cursor), "normal"]],
+  ["X", (state, times) => [cutRange(state, findMotion("h", state, times) ?? state.cursor, state.cursor), "normal"]],
+  ["s", (state, times) => [cutRange(state, state.cursor, findMotion("l", state, times) ?? state.cursor), "insert"]],
+  ["S", (state, times) => [cutRange(state, findLineStart(state), findLowerEnd(state, times)), "insert"]],
+  ["D", (state, times) => [cutRange(state, state.cursor, findLowerEnd(state, times)), "normal"]],
+  ["C", (state, times) => [cutRange(state, state.cursor, findLowerEnd(state, times)), "insert"]],
+  ["Y", (state, times) => applyOperator("y", state, findRange("y", "y", state, times) ?? [state.cursor, state.cursor])],
+  ["~", (state, times) => [replaceCharacters(state, times, (char) => char === char.toLowerCase() ? char.toUpperCase() : char.toLowerCase()), "normal"]],
+  ["p", (state, times) => [insertText(state, moveRight(state), state.killed.repeat(times)), "normal"]],
+  ["P", (state, times) => [insertText(state, state.cursor, state.killed.repeat(times)), "normal"]]
 ])
 
 /** A command: a number, an operator with one of its own, and a key with the character that it wants. */
@@ -204,38 +204,38 @@ const wantsMore = (operator: string, rest: string): boolean =>
   rest === "" || /^[fFtT]$/u.test(rest) || (operator === "" ? rest === "r" : rest === "i" || rest === "a")
 
 /** One typed character of the normal mode. */
-const typed = (vi: ViState, state: Editor.State, char: string, history: ReadonlyArray<string>): readonly [ViState, Editor.State] => {
+const typeCharacter = (vi: ViState, state: Editor.State, char: string, history: ReadonlyArray<string>): readonly [ViState, Editor.State] => {
   const keys = vi.keys + char
   const { count = "1", more = "1", operator = "", rest = "" } = form.exec(keys)?.groups ?? {}
   if (wantsMore(operator, rest)) return [{ ...vi, keys }, state]
   const idle: ViState = { ...vi, keys: "" }
   const times = Math.min(mostTimes, Number(count) * Number(more))
-  const changed = ([after, mode]: Changed): readonly [ViState, Editor.State] =>
+  const applyChange = ([after, mode]: ViChange): readonly [ViState, Editor.State] =>
     [{ mode, keys: "", before: after.text === state.text ? vi.before : [...vi.before, state].slice(-mostUndone) }, after]
   if (operator !== "") {
-    const range = rangeOf(operator, rest, state, times)
-    return range === undefined ? [idle, state] : changed(operate(operator, state, range))
+    const range = findRange(operator, rest, state, times)
+    return range === undefined ? [idle, state] : applyChange(applyOperator(operator, state, range))
   }
-  const place = motionOf(rest, state, times)
+  const place = findMotion(rest, state, times)
   if (place !== undefined) return [idle, { ...state, cursor: place }]
-  if (rest === "j" || rest === "k") return [idle, repeated(times, state, (at) => Editor.press(at, rest === "j" ? "down" : "up", history))]
+  if (rest === "j" || rest === "k") return [idle, repeatStep(times, state, (at) => Editor.press(at, rest === "j" ? "down" : "up", history))]
   if (rest === "u") {
     const last = vi.before.at(-times) ?? vi.before[0]
     return last === undefined ? [idle, state] : [{ ...idle, before: vi.before.slice(0, -times) }, { ...last, killed: state.killed }]
   }
   if (/^r./su.test(rest)) {
-    const all = replaced(state, times, () => rest.slice(1))
-    return changed([{ ...all, cursor: motionOf("h", all, 1) ?? all.cursor }, "normal"])
+    const all = replaceCharacters(state, times, () => rest.slice(1))
+    return applyChange([{ ...all, cursor: findMotion("h", all, 1) ?? all.cursor }, "normal"])
   }
   const next = commands.get(rest)?.(state, times)
-  return next === undefined ? [idle, state] : changed(next)
+  return next === undefined ? [idle, state] : applyChange(next)
 }
 
 /** Gives a key to vi. */
-export const apply = (vi: ViState, state: Editor.State, key: Key, history: ReadonlyArray<string>): ViApplied => {
+export const apply = (vi: ViState, state: Editor.State, key: Key, history: ReadonlyArray<string>): ViKeyResult => {
   if (vi.mode === "insert") {
     if (key._tag !== "Key" || key.name !== "escape") return { vi, applied: undefined }
-    const left = motionOf("h", state, 1) ?? state.cursor
+    const left = findMotion("h", state, 1) ?? state.cursor
     return { vi: { ...vi, mode: "normal" }, applied: { state: { ...state, cursor: left }, action: state.text === "" ? { _tag: "Escape" } : none } }
   }
   if (key._tag === "Key" && key.name === "escape" && vi.keys !== "") return { vi: { ...vi, keys: "" }, applied: { state, action: none } }
@@ -243,7 +243,7 @@ export const apply = (vi: ViState, state: Editor.State, key: Key, history: Reado
   let at: readonly [ViState, Editor.State] = [vi, state]
   const chars = Array.from(key.text)
   for (const [index, char] of chars.entries()) {
-    at = typed(at[0], at[1], char, history)
+    at = typeCharacter(at[0], at[1], char, history)
     const rest = chars.slice(index + 1).join("")
     // The rest behind the key that began to insert is text.
     if (at[0].mode === "insert" && rest !== "") {

@@ -19,12 +19,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import { holdsSecret } from "../../domain/CredentialNames.ts"
+import { isSecretName } from "../../domain/CredentialNames.ts"
 import * as ChildProcesses from "../../platform/ChildProcesses.ts"
 import * as CurrentProcess from "../../platform/CurrentProcess.ts"
 import { HiddenVariables, ProcessEnvironment, ProcessVariables, takeOver } from "../../platform/ProcessVariables.ts"
 import * as Secrets from "../../domain/Secrets.ts"
-import { ofCause, oneLine, render } from "../ErrorLine.ts"
+import { fromCause, toSafeLine, render } from "../ErrorLine.ts"
 import { execute } from "../CommandRunner.ts"
 import { EndSignal, failed, InterruptCode } from "../Failure.ts"
 import { Output } from "../ProgramOutput.ts"
@@ -50,7 +50,7 @@ const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 /** A setting under a name like that of a secret (`HERMES_REDACT_SECRETS=false`). */
 const isSwitch = (value: string): boolean => /^(?:|[01]|true|false|yes|no|on|off)$/i.test(value.trim())
 
-const warnOfRejections = (say: (text: string) => void, secrets: Secrets.Registry): void => {
+const warnAboutRejections = (say: (text: string) => void, secrets: Secrets.Registry): void => {
   const told = new Set<string>()
   CurrentProcess.listen("unhandledRejection", (reason) => {
     const line = LogLine.render("Warn", `unhandled promise rejection: ${reason instanceof Error ? reason.message : String(reason)}`, secrets)
@@ -61,11 +61,11 @@ const warnOfRejections = (say: (text: string) => void, secrets: Secrets.Registry
 }
 
 /** `runtime` loads what a runtime is made with, when a command wants one. */
-export const start = (
+export const startProgram = (
   argv: ReadonlyArray<string>,
   runtime: () => Promise<{ readonly program: Runtime["layer"] }>
 ): void => {
-  const own = takeOver((name, value) => holdsSecret(name) && !isSwitch(value))
+  const own = takeOver((name, value) => isSecretName(name) && !isSwitch(value))
   const secrets = Secrets.make()
   const { flushed, output, say } = Streams.make(secrets)
   let signalled: number | undefined
@@ -107,34 +107,34 @@ export const start = (
   )
 
   /** Ends without waiting for anybody, the terminal's cursor shown again. */
-  const abandon = (code: number): never => {
+  const abandonProgram = (code: number): never => {
     if (output.streams.aside.terminal) say(showCursor)
     return CurrentProcess.exit(code)
   }
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     const code = signals[signal]
     CurrentProcess.listen(signal, () => {
-      if (signalled !== undefined) return abandon(signalled)
+      if (signalled !== undefined) return abandonProgram(signalled)
       signalled = code
       isAwaited = onSignal !== undefined
       if (onSignal === undefined) fiber.interruptUnsafe()
       else onSignal()
       setTimeout(ChildProcesses.killAll, isAwaited ? awaitedKillMillis : killAfterMillis).unref()
-      setTimeout(() => abandon(code), isAwaited ? awaitedGraceMillis : graceMillis).unref()
+      setTimeout(() => abandonProgram(code), isAwaited ? awaitedGraceMillis : graceMillis).unref()
     })
   }
-  warnOfRejections(say, secrets)
+  warnAboutRejections(say, secrets)
   CurrentProcess.listen("uncaughtException", (error) => {
     // Anything can be thrown.
     const message: unknown = error instanceof Error ? error.message : error
-    say(render(oneLine(`a plugin or a library failed outside of any call: ${String(message)}`, secrets)))
-    abandon(signalled ?? failed)
+    say(render(toSafeLine(`a plugin or a library failed outside of any call: ${String(message)}`, secrets)))
+    abandonProgram(signalled ?? failed)
   })
 
   // Node ends the process with exit code 0 when only promises are waited for.
   let waitedUntil = 0
   const stopListening = CurrentProcess.listen("beforeExit", () => {
-    if (isStuck) return abandon(failed)
+    if (isStuck) return abandonProgram(failed)
     if (Date.now() - waitedUntil > sameIdleMillis) {
       return void setTimeout(() => {
         waitedUntil = Date.now()
@@ -146,7 +146,7 @@ export const start = (
   })
   fiber.addObserver((exit) => {
     stopListening()
-    if (Exit.isFailure(exit) && signalled === undefined && !isStuck) say(render(ofCause(exit.cause, secrets).line))
+    if (Exit.isFailure(exit) && signalled === undefined && !isStuck) say(render(fromCause(exit.cause, secrets).line))
     const code = Exit.isSuccess(exit) && isAwaited ? exit.value : signalled ?? (Exit.isSuccess(exit) ? exit.value : failed)
     void flushed().then((written) => CurrentProcess.exit(code === 0 && !written ? failed : code))
   })

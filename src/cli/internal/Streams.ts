@@ -9,7 +9,7 @@ import * as RedactionStream from "../../domain/RedactionStream.ts"
 import type { Registry } from "../../domain/Secrets.ts"
 import * as PathProblem from "../../domain/PathProblem.ts"
 import * as CurrentProcess from "../../platform/CurrentProcess.ts"
-import { guard, stdinKind } from "../../platform/StandardStreams.ts"
+import { guard, getStdinKind } from "../../platform/StandardStreams.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Paint from "../render/Paint.ts"
@@ -19,7 +19,7 @@ import * as Theme from "../render/Theme.ts"
 const isGone = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "EPIPE" || error.code === "EIO")
 
-const reasonOf = (error: unknown): string => PathProblem.ofCode(error) ?? (error instanceof Error ? error.message : String(error))
+const describeReason = (error: unknown): string => PathProblem.describeCode(error) ?? (error instanceof Error ? error.message : String(error))
 
 interface Streams {
   readonly output: Service
@@ -29,14 +29,14 @@ interface Streams {
   readonly flushed: () => Promise<boolean>
 }
 
-const sink = (stream: NodeJS.WriteStream, write: (text: string) => void, theme: Theme.CurrentTheme) => ({
+const makeSink = (stream: NodeJS.WriteStream, write: (text: string) => void, theme: Theme.CurrentTheme) => ({
   write,
   // A terminal that only writes gets lines as a pipe does.
-  terminal: stream.isTTY === true && CurrentProcess.variables()["TERM"] !== "dumb",
-  paint: Paint.make({ ...Paint.capabilities(stream.isTTY === true, CurrentProcess.variables()), theme })
+  terminal: stream.isTTY === true && CurrentProcess.getProcessVariables()["TERM"] !== "dumb",
+  paint: Paint.make({ ...Paint.detectCapabilities(stream.isTTY === true, CurrentProcess.getProcessVariables()), theme })
 })
 
-const drained = (stream: NodeJS.WriteStream): Promise<void> =>
+const waitForDrain = (stream: NodeJS.WriteStream): Promise<void> =>
   new Promise((resolve) => {
     if (stream.destroyed || stream.writableLength === 0) resolve()
     else stream.write("", () => resolve())
@@ -44,30 +44,30 @@ const drained = (stream: NodeJS.WriteStream): Promise<void> =>
 
 /** Takes hold of the streams. What plugins and libraries write to them is masked. */
 export const make = (secrets: Registry): Streams => {
-  const standard = CurrentProcess.streams()
+  const standard = CurrentProcess.getStandardStreams()
   const { stderr, stdout } = standard
   // Bound now: what the guard redirects later is not this program's own writing.
   const write = stdout.write.bind(stdout)
   const writeAside = stderr.write.bind(stderr)
-  const theme = Theme.current()
+  const theme = Theme.makeCurrentTheme()
   const broken = new Set<"stdout" | "stderr">()
-  const failed = (name: "stdout" | "stderr") => (error?: Error | null): void => {
+  const makeFailureHandler = (name: "stdout" | "stderr") => (error?: Error | null): void => {
     if (error === undefined || error === null || isGone(error) || broken.has(name)) return
     broken.add(name)
-    say(ErrorLine.render(`${name} cannot be written: ${reasonOf(error)}`))
+    say(ErrorLine.render(`${name} cannot be written: ${describeReason(error)}`))
   }
-  const put = (text: string): void => {
-    if (!stdout.destroyed && !broken.has("stdout")) write(text, failed("stdout"))
+  const writeOut = (text: string): void => {
+    if (!stdout.destroyed && !broken.has("stdout")) write(text, makeFailureHandler("stdout"))
   }
   const say = (text: string): void => {
-    if (!stderr.destroyed && !broken.has("stderr")) writeAside(text, failed("stderr"))
+    if (!stderr.destroyed && !broken.has("stderr")) writeAside(text, makeFailureHandler("stderr"))
   }
-  stdout.on("error", failed("stdout"))
-  stderr.on("error", failed("stderr"))
+  stdout.on("error", makeFailureHandler("stdout"))
+  stderr.on("error", makeFailureHandler("stderr"))
   let screen: ((text: string) => void) | undefined
   let isGuarded = false
   /** Whoever guards first decides where stdout goes. */
-  const guarded = (stdoutTo: 1 | 2) =>
+  const guardStreams = (stdoutTo: 1 | 2) =>
     Effect.asVoid(Effect.acquireRelease(
       Effect.sync(() => {
         if (isGuarded) return () => undefined
@@ -83,25 +83,25 @@ export const make = (secrets: Registry): Streams => {
   return {
     say,
     flushed: async () => {
-      await Promise.all([drained(stdout), drained(stderr)])
+      await Promise.all([waitForDrain(stdout), waitForDrain(stderr)])
       // A file tells of a failed write a tick later.
       await new Promise((resolve) => setImmediate(resolve))
       return broken.size === 0
     },
     output: {
-      out: (text) => Effect.sync(() => put(SafeText.plain(text))),
-      err: (text) => Effect.sync(() => say(SafeText.plain(text))),
+      out: (text) => Effect.sync(() => writeOut(SafeText.toPlainText(text))),
+      err: (text) => Effect.sync(() => say(SafeText.toPlainText(text))),
       streams: {
-        answer: sink(stdout, put, theme),
-        aside: sink(stderr, say, theme),
+        answer: makeSink(stdout, writeOut, theme),
+        aside: makeSink(stderr, say, theme),
         size: () => {
           const { columns = 80, rows = 24 } = stderr.isTTY ? stderr : stdout
           return { columns, rows }
         }
       },
-      terminal: { input: standard.stdin.isTTY === true, piped: stdinKind() },
-      protect: guarded(2),
-      masked: guarded(1),
+      terminal: { input: standard.stdin.isTTY === true, piped: getStdinKind() },
+      protect: guardStreams(2),
+      masked: guardStreams(1),
       printOn: (show) =>
         Effect.asVoid(Effect.acquireRelease(
           Effect.sync(() => {

@@ -6,7 +6,7 @@ import type * as Paint from "./Paint.ts"
 import * as Width from "./Width.ts"
 
 /** A time as people say it: `45 s`, `12 min`, `3 h 20 min`. */
-export const time = (millis: number): string => {
+export const formatTime = (millis: number): string => {
   const seconds = Math.round(millis / 1000)
   if (seconds < 90) return `${seconds} s`
   const minutes = Math.round(seconds / 60)
@@ -14,22 +14,22 @@ export const time = (millis: number): string => {
 }
 
 /** Dollars, with more digits where they are few. */
-export const dollars = (usd: number): string => `$${usd.toFixed(usd !== 0 && usd < 0.1 ? 4 : 2)}`
+export const formatDollars = (usd: number): string => `$${usd.toFixed(usd !== 0 && usd < 0.1 ? 4 : 2)}`
 
-const doneOf = ({ before, discarded, failed, finished }: Progress): number => before + discarded + failed + finished
+const countDone = ({ before, discarded, failed, finished }: Progress): number => before + discarded + failed + finished
 
-const costOf = ({ costUsd, expectedCostUsd }: Progress): ReadonlyArray<string> =>
-  costUsd === undefined || costUsd === 0 ? [] : [expectedCostUsd === undefined ? dollars(costUsd) : `${dollars(costUsd)} of about ${dollars(expectedCostUsd)}`]
+const formatCost = ({ costUsd, expectedCostUsd }: Progress): ReadonlyArray<string> =>
+  costUsd === undefined || costUsd === 0 ? [] : [expectedCostUsd === undefined ? formatDollars(costUsd) : `${formatDollars(costUsd)} of about ${formatDollars(expectedCostUsd)}`]
 
 /** Facts, the most important first; `rows` is the user's word for them. */
-export const facts = (progress: Progress, rows = "rows"): ReadonlyArray<string> => {
+export const listFacts = (progress: Progress, rows = "rows"): ReadonlyArray<string> => {
   const { discarded, failed, ratePerMinute, remainingMillis, retried, total } = progress
   return [
-    `${doneOf(progress)} of ${total} ${rows}`,
+    `${countDone(progress)} of ${total} ${rows}`,
     ...failed > 0 ? [`${failed} failed`] : [],
-    ...remainingMillis === undefined || doneOf(progress) === total ? [] : [`${time(remainingMillis)} left`],
+    ...remainingMillis === undefined || countDone(progress) === total ? [] : [`${formatTime(remainingMillis)} left`],
     ...ratePerMinute > 0 ? [`${ratePerMinute.toFixed(1)} a minute`] : [],
-    ...costOf(progress),
+    ...formatCost(progress),
     ...discarded > 0 ? [`${discarded} discarded`] : [],
     ...retried > 0 ? [`${retried} retried`] : []
   ]
@@ -38,15 +38,15 @@ export const facts = (progress: Progress, rows = "rows"): ReadonlyArray<string> 
 const barColumns = 20
 
 /** The line on a terminal. */
-export const bar = (progress: Progress, columns: number, paint: Paint.Paint, rows?: string): string => {
-  const share = progress.total === 0 ? 1 : doneOf(progress) / progress.total
+export const renderBar = (progress: Progress, columns: number, paint: Paint.Paint, rows?: string): string => {
+  const share = progress.total === 0 ? 1 : countDone(progress) / progress.total
   const filled = Math.floor(share * barColumns)
-  const parts = facts(progress, rows)
+  const parts = listFacts(progress, rows)
   const room = columns - barColumns - 4
   let text = parts[0] ?? ""
-  for (const part of parts.slice(1)) if (Width.of(`${text}, ${part}`) <= room) text = `${text}, ${part}`
+  for (const part of parts.slice(1)) if (Width.measure(`${text}, ${part}`) <= room) text = `${text}, ${part}`
   return `[${paint.text("#".repeat(filled), "green")}${" ".repeat(barColumns - filled)}] ${Width.cut(text, Math.max(1, room))}`
 }
 
 /** The line elsewhere. */
-export const text = (progress: Progress, rows?: string): string => facts(progress, rows).join(", ")
+export const renderText = (progress: Progress, rows?: string): string => listFacts(progress, rows).join(", ")

@@ -114,7 +114,7 @@ export const isFoldable = (block: Block): boolean =>
   block._tag === "Tool" || block._tag === "Diff" || block._tag === "Reasoning" || (block._tag === "Question" && block.diff !== undefined)
 
 /** Characters that a block holds, about. */
-export const weight = (block: Block): number => {
+export const measureWeight = (block: Block): number => {
   switch (block._tag) {
     case "Tool":
       return block.output.length + 200

@@ -43,83 +43,83 @@ const reasonLines = 3
 /** Lines of a result that an open block shows. */
 const openLines = 5000
 
-const wrapped = (text: string, columns: number, paint: Paint.Paint, ...attributes: ReadonlyArray<Paint.Attribute>): ReadonlyArray<string> =>
+const wrapIndented = (text: string, columns: number, paint: Paint.Paint, ...attributes: ReadonlyArray<Paint.Attribute>): ReadonlyArray<string> =>
   text.split("\n").flatMap((line) => {
     const content = line.trimStart()
     const indent = Math.min(line.length - content.length, columns >> 1)
-    const rows = Wrap.lines([{ text: content, style: { attributes } }], Math.max(1, columns - indent), paint)
+    const rows = Wrap.wrapLines([{ text: content, style: { attributes } }], Math.max(1, columns - indent), paint)
     return rows.map((row) => " ".repeat(indent) + row)
   })
 
 /** Lines behind a mark, those that follow indented as far. */
-const behind = (mark: string, lines: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const indent = " ".repeat(Width.of(Paint.strip(mark)))
+const prefixLines = (mark: string, lines: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const indent = " ".repeat(Width.measure(Paint.strip(mark)))
   return lines.map((line, index) => (index === 0 ? mark : indent) + line)
 }
 
-const harmless = (text: string): string => Redaction.redactText(SafeText.text(text))
+const sanitiseText = (text: string): string => Redaction.redactText(SafeText.sanitise(text))
 
-const user = ({ text }: Block.UserBlock, { columns, paint }: Look): ReadonlyArray<string> => [
-  ...behind(`${paint.text("›", "bold", "cyan")} `, wrapped(SafeText.text(text), columns - 2, paint)),
+const renderUser = ({ text }: Block.UserBlock, { columns, paint }: Look): ReadonlyArray<string> => [
+  ...prefixLines(`${paint.text("›", "bold", "cyan")} `, wrapIndented(SafeText.sanitise(text), columns - 2, paint)),
   ""
 ]
 
-const linesOf = (rendered: string): ReadonlyArray<string> => rendered === "" ? [] : rendered.replace(/\n$/, "").split("\n")
+const splitLines = (rendered: string): ReadonlyArray<string> => rendered === "" ? [] : rendered.replace(/\n$/, "").split("\n")
 
-const text = ({ text }: Block.TextBlock, { columns, make, markdown, paint }: Look): ReadonlyArray<string> => {
-  if (make === undefined) return linesOf(SafeText.text(text))
+const renderText = ({ text }: Block.TextBlock, { columns, make, markdown, paint }: Look): ReadonlyArray<string> => {
+  if (make === undefined) return splitLines(SafeText.sanitise(text))
   const renderer = make({ mode: markdown, paint, columns: () => columns })
-  return linesOf(renderer.push(text) + renderer.end())
+  return splitLines(renderer.push(text) + renderer.end())
 }
 
-const reasoning = ({ text }: Block.ReasoningBlock, detail: Block.Detail, { columns, paint, showReasoning }: Look): ReadonlyArray<string> => {
+const renderReasoning = ({ text }: Block.ReasoningBlock, detail: Block.Detail, { columns, paint, showReasoning }: Look): ReadonlyArray<string> => {
   if (detail === "folded") {
-    const all = harmless(text).trim().split("\n")
-    const first = Width.cut(SafeText.line(all[0] ?? ""), Math.max(1, columns - 2))
+    const all = sanitiseText(text).trim().split("\n")
+    const first = Width.cut(SafeText.toLine(all[0] ?? ""), Math.max(1, columns - 2))
     return [`${paint.text("┊", "dim")} ${paint.text(first, "dim")}`]
   }
   if (detail === "part" && !showReasoning) return []
-  const renderer = RunText.reasoningText(paint, () => columns)
-  return linesOf(renderer.push(Redaction.redactText(text)) + renderer.end())
+  const renderer = RunText.makeReasoningText(paint, () => columns)
+  return splitLines(renderer.push(Redaction.redactText(text)) + renderer.end())
 }
 
-const outputLines = ({ output, params }: Block.ToolBlock, { columns, paint }: Look): ReadonlyArray<string> => {
-  const { lines, more } = ToolText.lines(output, openLines)
+const renderOutput = ({ output, params }: Block.ToolBlock, { columns, paint }: Look): ReadonlyArray<string> => {
+  const { lines, more } = ToolText.toLines(output, openLines)
   const bar = `${paint.text("┊", "dim")}   `
   const rest = more === 0 ? [] : [`… ${more} more ${more === 1 ? "line" : "lines"}`]
-  return [ToolText.whole(params), ...lines, ...rest]
+  return [ToolText.formatParams(params), ...lines, ...rest]
     .filter((line, index) => index > 0 || line !== "")
-    .flatMap((line) => wrapped(line.replaceAll("\t", "  "), Math.max(8, columns - 4), paint, "dim"))
+    .flatMap((line) => wrapIndented(line.replaceAll("\t", "  "), Math.max(8, columns - 4), paint, "dim"))
     .map((line) => bar + line)
 }
 
-const tool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): ReadonlyArray<string> => {
+const renderTool = (block: Block.ToolBlock, detail: Block.Detail, look: Look): ReadonlyArray<string> => {
   const { columns, paint, previewLength, verbosity } = look
   if (detail === "part") {
     if (verbosity === "off" || (verbosity === "new" && !block.isFirst && block.status === "ok")) return []
   }
   const room = { columns, paint, previewLength }
   // The list of what is to be done follows as a block of its own.
-  const preview = block.name === "todo" && block.status === "ok" ? "" : ToolText.preview(block.params)
-  const reason = block.status === "error" || block.status === "blocked" ? ToolText.outcome(block.status, block.output) : ""
-  const fits = reason === "" || Width.of(`┊ ✗ ${block.name} ${preview} · ${ToolText.duration(block.durationMillis)} · ${reason}`) <= columns
-  const [bar, said] = [`${paint.text("┊", "dim")}   `, wrapped(reason, Math.max(8, columns - 4), paint, block.status === "error" ? "red" : "yellow")]
+  const preview = block.name === "todo" && block.status === "ok" ? "" : ToolText.summariseParams(block.params)
+  const reason = block.status === "error" || block.status === "blocked" ? ToolText.describeOutcome(block.status, block.output) : ""
+  const fits = reason === "" || Width.measure(`┊ ✗ ${block.name} ${preview} · ${ToolText.formatDuration(block.durationMillis)} · ${reason}`) <= columns
+  const [bar, said] = [`${paint.text("┊", "dim")}   `, wrapIndented(reason, Math.max(8, columns - 4), paint, block.status === "error" ? "red" : "yellow")]
   const first = fits || detail === "folded"
-    ? [ToolFeed.line(block, preview, room)]
+    ? [ToolFeed.renderLine(block, preview, room)]
     // A reason is not cut to a few words where lines are short.
-    : [ToolFeed.line(block, preview, room, ""), ...said.slice(0, reasonLines).map((line) => bar + line)]
-  if (detail === "open") return [...first, ...outputLines(block, look)]
-  return detail === "part" && verbosity === "verbose" ? [...first, ...ToolFeed.details(block, block.params, room)] : first
+    : [ToolFeed.renderLine(block, preview, room, ""), ...said.slice(0, reasonLines).map((line) => bar + line)]
+  if (detail === "open") return [...first, ...renderOutput(block, look)]
+  return detail === "part" && verbosity === "verbose" ? [...first, ...ToolFeed.renderDetails(block, block.params, room)] : first
 }
 
-const diff = ({ changes }: Block.DiffBlock, detail: Block.Detail, { columns, paint, verbosity }: Look): ReadonlyArray<string> => {
+const renderDiff = ({ changes }: Block.DiffBlock, detail: Block.Detail, { columns, paint, verbosity }: Look): ReadonlyArray<string> => {
   if (detail === "part" && verbosity === "off") return []
   const most = detail === "open" ? openLines : detail === "folded" ? 0 : verbosity === "verbose" ? verboseDiffLines : diffLines
   const room = { paint, columns: columns - 2, most }
   const shown = detail === "open" ? changes : changes.slice(0, shownFiles)
   const lines = shown.flatMap((change) => {
-    const name = FileChange.nameOf(change)
-    return detail === "folded" ? [DiffText.title(change, name, room)] : DiffText.file(change, name, room)
+    const name = FileChange.readFileName(change)
+    return detail === "folded" ? [DiffText.renderTitle(change, name, room)] : DiffText.renderFile(change, name, room)
   })
   const left = changes.length - shown.length
   const more = left === 0 ? [] : [paint.text(Width.cut(`… ${left} more files: /diff or hermes sessions diff shows all of them`, columns - 2), "dim")]
@@ -133,44 +133,44 @@ const todoMarks: Readonly<Record<Block.TodoItem["status"], readonly [mark: strin
   cancelled: ["☒", "dim", ["dim", "strike"]]
 }
 
-const todo = ({ items }: Block.TodoBlock, { columns, paint, verbosity }: Look): ReadonlyArray<string> =>
+const renderTodo = ({ items }: Block.TodoBlock, { columns, paint, verbosity }: Look): ReadonlyArray<string> =>
   verbosity === "off" ? [] : items.flatMap(({ content, status }) => {
     const [mark, attribute, attributes] = todoMarks[status]
-    return behind(`  ${paint.text(mark, attribute)} `, wrapped(SafeText.line(Redaction.redactText(content)), columns - 4, paint, ...attributes))
+    return prefixLines(`  ${paint.text(mark, attribute)} `, wrapIndented(SafeText.toLine(Redaction.redactText(content)), columns - 4, paint, ...attributes))
   })
 
 const noticeLooks: Readonly<Record<Block.NoticeBlock["level"], Paint.Attribute>> = { info: "dim", detail: "dim", warning: "yellow", error: "red" }
 
-const notice = ({ level, text }: Block.NoticeBlock, { columns, paint, verbosity }: Look): ReadonlyArray<string> => {
+const renderNotice = ({ level, text }: Block.NoticeBlock, { columns, paint, verbosity }: Look): ReadonlyArray<string> => {
   if (level === "detail" && verbosity !== "verbose") return []
-  const line = Redaction.redactText(SafeText.line(text))
+  const line = Redaction.redactText(SafeText.toLine(text))
   const [mark = ""] = /^[┊!] /u.exec(line) ?? []
-  return behind(paint.text(mark, noticeLooks[level]), wrapped(line.slice(mark.length), columns - mark.length, paint, noticeLooks[level]))
+  return prefixLines(paint.text(mark, noticeLooks[level]), wrapIndented(line.slice(mark.length), columns - mark.length, paint, noticeLooks[level]))
 }
 
-const question = ({ diff, text }: Block.QuestionBlock, detail: Block.Detail, { columns, paint }: Look): ReadonlyArray<string> => {
+const renderQuestion = ({ diff, text }: Block.QuestionBlock, detail: Block.Detail, { columns, paint }: Look): ReadonlyArray<string> => {
   const room = { paint, columns, most: detail === "open" ? openLines : detail === "folded" ? 0 : 40 }
-  const difference = diff === undefined ? [] : DiffText.lines(diff, room, "Ctrl+O shows the rest")
-  return [...difference, ...behind(`${paint.text("?", "bold", "yellow")} `, wrapped(SafeText.text(text).trim(), columns - 2, paint))]
+  const difference = diff === undefined ? [] : DiffText.renderLines(diff, room, "Ctrl+O shows the rest")
+  return [...difference, ...prefixLines(`${paint.text("?", "bold", "yellow")} `, wrapIndented(SafeText.sanitise(text).trim(), columns - 2, paint))]
 }
 
 /** A painted line in lines of at most so many columns. */
-export const rewrapped = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> =>
-  Width.of(Paint.strip(painted)) <= columns ? [painted] : Wrap.lines(Paint.spans(painted), columns, paint)
+export const rewrapLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> =>
+  Width.measure(Paint.strip(painted)) <= columns ? [painted] : Wrap.wrapLines(Paint.parseSpans(painted), columns, paint)
 
 /** A painted line in pieces of at most so many columns, divided anywhere: code keeps its columns. */
-export const divided = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> => {
-  if (Width.of(Paint.strip(painted)) <= columns) return [painted]
+export const divideLine = (painted: string, columns: number, paint: Paint.Paint): ReadonlyArray<string> => {
+  if (Width.measure(Paint.strip(painted)) <= columns) return [painted]
   const found: Array<string> = []
   let row = ""
   let room = columns
-  for (const { style, text } of Paint.spans(painted)) {
+  for (const { style, text } of Paint.parseSpans(painted)) {
     let rest = text
     while (rest !== "") {
       const [head, tail] = Width.split(rest, room)
       if (head === "" && room === columns) break
       row += paint.span(head, style)
-      room -= Width.of(head)
+      room -= Width.measure(head)
       rest = tail
       if (rest === "") break
       found.push(row)
@@ -182,35 +182,35 @@ export const divided = (painted: string, columns: number, paint: Paint.Paint): R
 }
 
 /** The lines of a block. */
-export const lines = (block: Block.Block, detail: Block.Detail, look: Look): ReadonlyArray<string> => {
+export const renderLines = (block: Block.Block, detail: Block.Detail, look: Look): ReadonlyArray<string> => {
   switch (block._tag) {
     case "User":
-      return user(block, look)
+      return renderUser(block, look)
     case "Text":
-      return text(block, look)
+      return renderText(block, look)
     case "Reasoning":
-      return reasoning(block, detail, look)
+      return renderReasoning(block, detail, look)
     case "Tool":
-      return tool(block, detail, look)
+      return renderTool(block, detail, look)
     case "Diff":
-      return diff(block, detail, look)
+      return renderDiff(block, detail, look)
     case "Todo":
-      return todo(block, look)
+      return renderTodo(block, look)
     case "Child":
       return ToolFeed.isChildShown(block.event, detail === "part" ? look.verbosity : "all")
-        ? [ToolFeed.childLine(block.event, look)]
+        ? [ToolFeed.renderChild(block.event, look)]
         : []
     case "Notice":
-      return notice(block, look)
+      return renderNotice(block, look)
     case "Usage":
-      return wrapped(UsageText.line(block.usage, block.cost), look.columns, look.paint, "dim")
+      return wrapIndented(UsageText.formatLine(block.usage, block.cost), look.columns, look.paint, "dim")
     case "Question":
-      return question(block, detail, look)
+      return renderQuestion(block, detail, look)
     case "Lines": {
-      const own = linesOf(block.text)
+      const own = splitLines(block.text)
       // The end of a line that goes on is not known yet.
       const open = block.text.endsWith("\n") ? -1 : own.length - 1
-      return own.flatMap((line, index) => index === open ? [line] : rewrapped(line, look.columns, look.paint))
+      return own.flatMap((line, index) => index === open ? [line] : rewrapLine(line, look.columns, look.paint))
     }
   }
 }
@@ -218,7 +218,7 @@ export const lines = (block: Block.Block, detail: Block.Detail, look: Look): Rea
 /** Kinds that blank lines set apart. */
 type Kind = "text" | "reasoning" | "feed" | "own"
 
-const kindOf = (block: Block.Block): Kind => {
+const classifyBlock = (block: Block.Block): Kind => {
   switch (block._tag) {
     case "Text":
       return "text"
@@ -238,13 +238,13 @@ const endsBlank = (block: Block.Block): boolean =>
 
 /** Tells if a blank line stands between two blocks that are both seen: the program's own lines bring theirs. */
 export const isApart = (before: Block.Block | undefined, block: Block.Block): boolean => {
-  if (before === undefined || kindOf(block) === "own" || endsBlank(before)) return false
-  return kindOf(before) !== kindOf(block) || kindOf(block) === "text"
+  if (before === undefined || classifyBlock(block) === "own" || endsBlank(before)) return false
+  return classifyBlock(before) !== classifyBlock(block) || classifyBlock(block) === "text"
 }
 
 /** Tells if a blank line stands between a block and the live lines of a turn. */
 export const isLiveApart = (before: Block.Block | undefined): boolean =>
-  before !== undefined && (kindOf(before) === "text" || kindOf(before) === "reasoning")
+  before !== undefined && (classifyBlock(before) === "text" || classifyBlock(before) === "reasoning")
 
 /** Lays blocks out, each once as long as the look and the detail stay. */
 export interface Layouts {
@@ -253,7 +253,7 @@ export interface Layouts {
   readonly count: () => number
 }
 
-interface Made {
+interface BlockLayout {
   readonly detail: Block.Detail
   readonly look: Look
   readonly theme: unknown
@@ -264,8 +264,8 @@ const isSame = (one: Look, other: Look): boolean =>
   one === other || one.columns === other.columns && one.paint === other.paint && one.markdown === other.markdown && one.make === other.make
     && one.verbosity === other.verbosity && one.showReasoning === other.showReasoning && one.previewLength === other.previewLength
 
-export const layouts = (): Layouts => {
-  const made = new WeakMap<Block.Block, Made>()
+export const makeLayouts = (): Layouts => {
+  const made = new WeakMap<Block.Block, BlockLayout>()
   let count = 0
   return {
     count: () => count,
@@ -274,7 +274,7 @@ export const layouts = (): Layouts => {
       const theme = look.paint.theme?.value
       if (known?.detail === detail && known.theme === theme && isSame(known.look, look)) return known.lines
       count++
-      const next = lines(block, detail, look)
+      const next = renderLines(block, detail, look)
       made.set(block, { detail, look, theme, lines: next })
       return next
     }

@@ -3,7 +3,7 @@
  * long session than in a short one.
  *
  * A block is given when it is complete. What is under way stands in the state: the text or the reasoning that is being written, the
- * calls and the children that run, what the run is at; {@link live} makes lines of it. A notice that comes in the middle of a text waits
+ * calls and the children that run, what the run is at; {@link renderLive} makes lines of it. A notice that comes in the middle of a text waits
  * for its end: a connection that is lost there is not the end of it.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §4 (views are projections of the events).
@@ -21,10 +21,10 @@ import * as ToolText from "./ToolText.ts"
 import * as Width from "./Width.ts"
 
 /** Text of a step, and what was said before: an event adds to it at the same cost, however many steps there were. */
-interface Said {
+interface SaidText {
   readonly step: number
   readonly text: string
-  readonly before: Said | undefined
+  readonly before: SaidText | undefined
 }
 
 /** State of a run on the screen. */
@@ -41,7 +41,7 @@ export interface State {
   readonly waiting: ReadonlyArray<Block.Block>
   readonly step: number
   /** Text of the steps so far, the last one first. */
-  readonly said: Said | undefined
+  readonly said: SaidText | undefined
   /** Activity of the run, and its beginning; undefined before the run begins and after its end. */
   readonly activity: { readonly what: string; readonly since: number } | undefined
   readonly lastOutput: number
@@ -80,77 +80,77 @@ export const initial: State = {
   lastOutput: -Infinity
 }
 
-const putOf = (block: Block.Block): Change => ({ _tag: "Put", block })
+const toPutChange = (block: Block.Block): Change => ({ _tag: "Put", block })
 
 /** Ends what is being written; what waited for it follows. */
-const closed = (state: State): Step => {
+const closeOpen = (state: State): Step => {
   const { open, waiting } = state
   if (open === undefined && waiting.length === 0) return { state, changes: [] }
   const written = open === undefined || open.text.trim() === "" ? [] : [open]
-  return { state: { ...state, open: undefined, waiting: [] }, changes: [...written, ...waiting].map(putOf) }
+  return { state: { ...state, open: undefined, waiting: [] }, changes: [...written, ...waiting].map(toPutChange) }
 }
 
 /** Ends what is being written, and puts blocks below it. */
-const put = (state: State, ...blocks: ReadonlyArray<Block.Block>): Step => {
+const putBlocks = (state: State, ...blocks: ReadonlyArray<Block.Block>): Step => {
   if (blocks.length === 0) return { state, changes: [] }
-  const before = closed(state)
-  return { state: before.state, changes: [...before.changes, ...blocks.map(putOf)] }
+  const before = closeOpen(state)
+  return { state: before.state, changes: [...before.changes, ...blocks.map(toPutChange)] }
 }
 
-const said = ({ said: last, step }: State, text: string): Said =>
+const recordText = ({ said: last, step }: State, text: string): SaidText =>
   last?.step === step ? { ...last, text: last.text + text } : { step, text, before: last }
 
 /** Adds to the text of the step. */
-const write = (state: State, text: string): Step => {
+const writeText = (state: State, text: string): Step => {
   if (text === "") return { state, changes: [] }
-  const before = state.open?._tag === "Reasoning" ? closed(state) : { state, changes: [] }
+  const before = state.open?._tag === "Reasoning" ? closeOpen(state) : { state, changes: [] }
   const open: Block.TextBlock = before.state.open?._tag === "Text"
     ? { ...before.state.open, text: before.state.open.text + text }
     : { _tag: "Text", step: state.step, text }
-  return { state: { ...before.state, open, said: said(state, text) }, changes: before.changes }
+  return { state: { ...before.state, open, said: recordText(state, text) }, changes: before.changes }
 }
 
-const think = (state: State, text: string): Step => {
-  const before = state.open?._tag === "Text" ? closed(state) : { state, changes: [] }
+const appendReasoning = (state: State, text: string): Step => {
+  const before = state.open?._tag === "Text" ? closeOpen(state) : { state, changes: [] }
   const open: Block.ReasoningBlock = { _tag: "Reasoning", text: (before.state.open?.text ?? "") + text }
   return { state: { ...before.state, open }, changes: before.changes }
 }
 
 /** A notice: below what is shown, or behind the text that is being written. */
-const tell = (state: State, block: Block.Block): Step =>
-  state.open?._tag === "Text" ? { state: { ...state, waiting: [...state.waiting, block] }, changes: [] } : put(state, block)
+const addNotice = (state: State, block: Block.Block): Step =>
+  state.open?._tag === "Text" ? { state: { ...state, waiting: [...state.waiting, block] }, changes: [] } : putBlocks(state, block)
 
-const replace = (state: State, step: number, text: string): Step => {
+const replaceText = (state: State, step: number, text: string): Step => {
   let kept = state.said
   let isSaid = false
   for (; kept !== undefined && kept.step >= step; kept = kept.before) isSaid = isSaid || kept.text.trim() !== ""
-  const next = write({ ...state, open: undefined, said: kept, step }, text)
+  const next = writeText({ ...state, open: undefined, said: kept, step }, text)
   return {
     state: { ...next.state, step: state.step },
     changes: isSaid ? [{ _tag: "TakenBack", step, isChanged: text !== "" }, ...next.changes] : next.changes
   }
 }
 
-const squeezed = (text: string): string => text.replaceAll(/\s+/g, "")
+const removeWhitespace = (text: string): string => text.replaceAll(/\s+/g, "")
 
-const finish = (state: State, result: RunResult, { isLive, showCost }: Options): Step => {
+const finishRun = (state: State, result: RunResult, { isLive, showCost }: Options): Step => {
   let all = ""
   for (let one = state.said; one !== undefined; one = one.before) all = one.text + all
-  const before = closed(state)
-  const isShown = result.text.trim() === "" || squeezed(all).endsWith(squeezed(result.text))
+  const before = closeOpen(state)
+  const isShown = result.text.trim() === "" || removeWhitespace(all).endsWith(removeWhitespace(result.text))
   const mark: ReadonlyArray<Block.Block> = !isShown && all !== "" && isLive ? [{ _tag: "Notice", level: "info", text: "The answer was changed:" }] : []
   const text: ReadonlyArray<Block.Block> = isShown ? [] : [{ _tag: "Text", step: state.step, text: result.text }]
   const cost: ReadonlyArray<Block.Block> = showCost && result.usage.requestCount > 0 ? [{ _tag: "Usage", usage: result.usage, cost: result.cost }] : []
   return {
     state: { ...before.state, activity: undefined, calls: new Map(), children: new Map() },
-    changes: [...before.changes, ...[...mark, ...text, ...cost].map(putOf)]
+    changes: [...before.changes, ...[...mark, ...text, ...cost].map(toPutChange)]
   }
 }
 
 const statuses = new Set(["pending", "in_progress", "completed", "cancelled"])
 
 /** The list that a call of `todo` answered with. */
-const todoOf = (output: string): Block.TodoBlock | undefined => {
+const parseTodo = (output: string): Block.TodoBlock | undefined => {
   const value = Option.getOrUndefined(Json.parse(output))
   const list = Json.isFields(value) ? value["todos"] : undefined
   if (!Array.isArray(list)) return undefined
@@ -162,30 +162,30 @@ const todoOf = (output: string): Block.TodoBlock | undefined => {
   return items.length === 0 ? undefined : { _tag: "Todo", items }
 }
 
-const finished = (state: State, event: ToolFeed.EventOf<"ToolFinished">): Step => {
+const finishTool = (state: State, event: ToolFeed.EventOf<"ToolFinished">): Step => {
   const { callId, durationMillis, name, output, status } = event
   const call = state.calls.get(callId)
   const own = state.changes.filter((change) => change.callId === callId)
   const tool: Block.ToolBlock = {
     _tag: "Tool",
     name,
-    params: ToolFeed.paramsOf(call),
+    params: ToolFeed.readParams(call),
     status,
     output,
     durationMillis,
     isFirst: !state.seen.has(name)
   }
-  const todo = name === "todo" && status === "ok" ? todoOf(output) : undefined
+  const todo = name === "todo" && status === "ok" ? parseTodo(output) : undefined
   const next: State = {
     ...state,
-    calls: ToolFeed.stepCalls(state.calls, event, 0),
+    calls: ToolFeed.updateCalls(state.calls, event, 0),
     changes: state.changes.filter((change) => change.callId !== callId),
     seen: state.seen.has(name) ? state.seen : new Set([...state.seen, name])
   }
-  return put(next, tool, ...own.length === 0 ? [] : [{ _tag: "Diff", changes: own } as const], ...todo === undefined ? [] : [todo])
+  return putBlocks(next, tool, ...own.length === 0 ? [] : [{ _tag: "Diff", changes: own } as const], ...todo === undefined ? [] : [todo])
 }
 
-const busy = ({ changes, state }: Step, what: string, now: number): Step => ({
+const setActivity = ({ changes, state }: Step, what: string, now: number): Step => ({
   changes,
   state: state.activity?.what === what ? state : { ...state, activity: { what, since: now } }
 })
@@ -194,51 +194,51 @@ const busy = ({ changes, state }: Step, what: string, now: number): Step => ({
 export const reduce = (state: State, event: RunEvent, now: number, options: Options): Step => {
   switch (event._tag) {
     case "RunStarted":
-      return busy({ state, changes: [] }, "waiting for the model", now)
+      return setActivity({ state, changes: [] }, "waiting for the model", now)
     case "StepStarted": {
-      const { changes, state: next } = closed(state)
-      return busy({ state: { ...next, step: event.step }, changes }, "waiting for the model", now)
+      const { changes, state: next } = closeOpen(state)
+      return setActivity({ state: { ...next, step: event.step }, changes }, "waiting for the model", now)
     }
     case "TextDelta": {
-      const next = options.isLive ? write(state, event.text) : { state, changes: [] }
-      return busy({ ...next, state: { ...next.state, lastOutput: now } }, "writing", now)
+      const next = options.isLive ? writeText(state, event.text) : { state, changes: [] }
+      return setActivity({ ...next, state: { ...next.state, lastOutput: now } }, "writing", now)
     }
     case "TextReplaced":
-      return options.isLive ? replace(state, event.stepId, event.text) : { state, changes: [] }
+      return options.isLive ? replaceText(state, event.stepId, event.text) : { state, changes: [] }
     case "ReasoningDelta":
-      return busy(think(state, event.text), "thinking", now)
+      return setActivity(appendReasoning(state, event.text), "thinking", now)
     case "ToolInputStarted": {
       // The text before is complete, and would be held while the arguments are written.
-      const { changes, state: next } = closed(state)
-      return busy({ state: { ...next, calls: ToolFeed.stepCalls(next.calls, event, now) }, changes }, "writing", now)
+      const { changes, state: next } = closeOpen(state)
+      return setActivity({ state: { ...next, calls: ToolFeed.updateCalls(next.calls, event, now) }, changes }, "writing", now)
     }
     case "ToolStarted": {
-      const { changes, state: next } = closed(state)
-      return { state: { ...next, calls: ToolFeed.stepCalls(next.calls, event, now) }, changes }
+      const { changes, state: next } = closeOpen(state)
+      return { state: { ...next, calls: ToolFeed.updateCalls(next.calls, event, now) }, changes }
     }
     case "ToolInputDelta":
     case "ToolProgress":
-      return { state: { ...state, calls: ToolFeed.stepCalls(state.calls, event, now) }, changes: [] }
+      return { state: { ...state, calls: ToolFeed.updateCalls(state.calls, event, now) }, changes: [] }
     case "ToolFinished":
-      return finished(state, event)
+      return finishTool(state, event)
     case "FileChanged":
       // Below the line of its call.
       return { state: { ...state, changes: [...state.changes, event] }, changes: [] }
     case "ToolsScheduled":
-      return put(state, { _tag: "Notice", level: "detail", text: `┊ ${Schedule.explain(event.calls, event)}` })
+      return putBlocks(state, { _tag: "Notice", level: "detail", text: `┊ ${Schedule.explain(event.calls, event)}` })
     case "SubagentStarted":
     case "SubagentFinished":
-      return put({ ...state, children: ToolFeed.stepChildren(state.children, event, now) }, { _tag: "Child", event })
+      return putBlocks({ ...state, children: ToolFeed.updateChildren(state.children, event, now) }, { _tag: "Child", event })
     case "SubagentProgress":
-      return { state: { ...state, children: ToolFeed.stepChildren(state.children, event, now) }, changes: [] }
+      return { state: { ...state, children: ToolFeed.updateChildren(state.children, event, now) }, changes: [] }
     case "Waiting":
-      return busy(tell(state, { _tag: "Notice", level: "warning", text: RunText.waiting(event) }), "waiting to try again", now)
+      return setActivity(addNotice(state, { _tag: "Notice", level: "warning", text: RunText.describeWait(event) }), "waiting to try again", now)
     case "Notice":
-      return tell(state, event.level === "warning"
+      return addNotice(state, event.level === "warning"
         ? { _tag: "Notice", level: "warning", text: `! ${event.message}` }
         : { _tag: "Notice", level: "info", text: event.message })
     case "RunFinished":
-      return finish(state, event, options)
+      return finishRun(state, event, options)
     default:
       // A model that is silent, what a call cost, and another route change nothing here: the run tells of them by notices.
       return { state, changes: [] }
@@ -246,10 +246,10 @@ export const reduce = (state: State, event: RunEvent, now: number, options: Opti
 }
 
 /** Puts a block of the program's own: below what is shown, or behind the text that is being written. */
-export const note = (state: State, block: Block.Block): Step => tell(state, block)
+export const addNote = (state: State, block: Block.Block): Step => addNotice(state, block)
 
 /** Ends what is being written: nothing follows. */
-export const close = (state: State): Step => closed({ ...state, activity: undefined, calls: new Map(), children: new Map() })
+export const close = (state: State): Step => closeOpen({ ...state, activity: undefined, calls: new Map(), children: new Map() })
 
 /** A pause in the text after which the spinner comes back. */
 const pauseMillis = 1500
@@ -270,23 +270,23 @@ export interface LiveRoom {
 }
 
 /** The line that says what a run is at. */
-export const activityLine = (
+export const renderActivity = (
   { activity, lastOutput }: Pick<State, "activity" | "lastOutput">,
   now: number,
   { columns, hint, paint }: Pick<LiveRoom, "columns" | "hint" | "paint">
 ): ReadonlyArray<string> => {
   if (activity === undefined || now - lastOutput < pauseMillis) return []
   const frame = frames[Math.floor(now / frameMillis) % frames.length] ?? ""
-  const line = `${activity.what} · ${ToolText.elapsed(now - activity.since)}${hint === "" ? "" : ` · ${hint}`}`
+  const line = `${activity.what} · ${ToolText.formatElapsed(now - activity.since)}${hint === "" ? "" : ` · ${hint}`}`
   return [`${paint.text("┊", "dim")} ${paint.text(frame, "cyan")} ${paint.text(Width.cut(line, columns - 5), "dim")}`]
 }
 
 /** The lines of what is under way, no wider than the room. */
-export const live = (state: State, now: number, room: LiveRoom): ReadonlyArray<string> => {
+export const renderLive = (state: State, now: number, room: LiveRoom): ReadonlyArray<string> => {
   const frame = frames[Math.floor(now / frameMillis) % frames.length] ?? ""
   const inside = { ...room, columns: room.columns - 1 }
   const lines = room.verbosity === "off"
     ? []
-    : [...ToolFeed.liveCalls(state.calls, now, frame, inside), ...ToolFeed.liveChildLines(state.children, now, frame, inside)]
-  return lines.length > 0 ? lines : activityLine(state, now, room)
+    : [...ToolFeed.renderLiveCalls(state.calls, now, frame, inside), ...ToolFeed.renderLiveChildren(state.children, now, frame, inside)]
+  return lines.length > 0 ? lines : renderActivity(state, now, room)
 }

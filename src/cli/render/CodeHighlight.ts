@@ -70,27 +70,27 @@ const attributes: Readonly<Record<ShjToken, ReadonlyArray<Attribute>>> = {
   var: []
 }
 
-const styleOf = (token: ShjToken | undefined): Style => {
+const findStyle = (token: ShjToken | undefined): Style => {
   const found = token === undefined ? [] : attributes[token]
   return found.length === 0 ? plainStyle : { attributes: found }
 }
 
 /** Returns the language of a name or of the end of a file's name; undefined for one that is not known. */
-export const languageOf = (name: string): ShjLanguageData | undefined => {
+export const findLanguage = (name: string): ShjLanguageData | undefined => {
   const lower = name.toLowerCase()
   const known = Object.hasOwn(names, lower) ? names[lower] ?? lower : lower
   return unmarked.has(known) || !Object.hasOwn(languages, known) ? undefined : languages[known]
 }
 
 /** The lines of a code, each in pieces of one style. */
-export const lines = (code: string, name: string): ReadonlyArray<ReadonlyArray<Span>> => {
-  const plain = () => code.split("\n").map((text): ReadonlyArray<Span> => [{ text, style: plainStyle }])
-  const language = languageOf(name)
-  if (language === undefined || code.length > mostCharacters) return plain()
-  if (code.split("\n").some((line) => line.length > longestLine)) return plain()
+export const highlightLines = (code: string, name: string): ReadonlyArray<ReadonlyArray<Span>> => {
+  const splitPlain = () => code.split("\n").map((text): ReadonlyArray<Span> => [{ text, style: plainStyle }])
+  const language = findLanguage(name)
+  if (language === undefined || code.length > mostCharacters) return splitPlain()
+  if (code.split("\n").some((line) => line.length > longestLine)) return splitPlain()
   const found: Array<Array<Span>> = [[]]
   tokenizeWith(code, language, (text, token) => {
-    const style = styleOf(token)
+    const style = findStyle(token)
     for (const [index, part] of text.split("\n").entries()) {
       if (index > 0) found.push([])
       if (part !== "") found.at(-1)?.push({ text: part, style })

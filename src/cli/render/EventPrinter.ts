@@ -52,7 +52,7 @@ export interface Printer {
 type Kind = "nothing" | "text" | "reasoning" | "feed"
 
 /** Place at which the text of a step begins, and the kind of output before it. */
-interface Place {
+interface StepPlace {
   readonly mark: Screen.Mark
   readonly kind: Kind
 }
@@ -72,7 +72,7 @@ export const frameMillis = 100
 
 export const make = (screen: Screen.Screen, options: Options): Printer => {
   const feed = ToolFeed.make(options, screen.asidePaint)
-  const children = ToolFeed.children(options, screen.asidePaint)
+  const children = ToolFeed.makeChildFeed(options, screen.asidePaint)
   let kind: Kind = "nothing"
   /** Loaded before the first text. */
   let markdown: Markdown.Make | undefined
@@ -86,7 +86,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
   /** Length of what was said when a step began. */
   const starts = new Map<number, number>()
   /** By step; undefined where something else was written since. */
-  const places = new Map<number, Place | undefined>()
+  const places = new Map<number, StepPlace | undefined>()
   /** Lines of the program's own that wait for the end of a text, which they would tear apart. */
   let notes: ReadonlyArray<string> = []
   let under: { readonly what: string; readonly since: number } | undefined
@@ -98,7 +98,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
   let changed: ReadonlyArray<FileChange.FileChanged> = []
 
   /** A blank line between things of different kinds, where both are seen. */
-  const begin = (next: Kind): void => {
+  const beginKind = (next: Kind): void => {
     if (kind === next) return
     const before = kind
     kind = next
@@ -109,7 +109,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
 
   const printText = (piece: string): void => {
     if (piece === "") return
-    begin("text")
+    beginKind("text")
     screen.print(piece)
   }
 
@@ -119,7 +119,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     text = undefined
     notes = []
     if (open !== undefined) printText(open.end())
-    say(waiting)
+    printLines(waiting)
   }
 
   const closeReasoning = (): void => {
@@ -128,7 +128,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     if (open !== undefined) screen.say(open.end())
   }
 
-  const show = (delta: string): void => {
+  const printDelta = (delta: string): void => {
     if (delta === "") return
     closeReasoning()
     if (!places.has(step)) {
@@ -145,43 +145,43 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
   }
 
   /** Writes the text that was waiting to be final. */
-  const settle = (): void => {
+  const printPending = (): void => {
     const text = unsaid
     unsaid = ""
-    show(text)
+    printDelta(text)
   }
 
-  const say = (lines: ReadonlyArray<string>): void => {
+  const printLines = (lines: ReadonlyArray<string>): void => {
     if (lines.length === 0) return
     closeText()
     closeReasoning()
     for (const id of places.keys()) places.set(id, undefined)
-    begin("feed")
+    beginKind("feed")
     screen.say(lines.map((line) => `${line}\n`).join(""))
   }
 
-  const reason = (delta: string): void => {
+  const printReasoning = (delta: string): void => {
     if (!options.showReasoning) return
     closeText()
-    reasoning ??= RunText.reasoningText(screen.asidePaint, screen.asideColumns)
+    reasoning ??= RunText.makeReasoningText(screen.asidePaint, screen.asideColumns)
     const piece = reasoning.push(delta)
     if (piece === "") return
-    begin("reasoning")
+    beginKind("reasoning")
     screen.say(piece)
   }
 
-  const aside = (line: string, attribute: "dim" | "yellow"): void => {
+  const printAside = (line: string, attribute: "dim" | "yellow"): void => {
     const columns = screen.asideColumns()
-    const all = Redaction.redactText(SafeText.line(line))
+    const all = Redaction.redactText(SafeText.toLine(line))
     const painted = screen.asidePaint.text(columns === undefined ? all : Width.cut(all, columns), attribute)
     // The text may go on: a connection that is lost in the middle of it is not the end of it.
-    if (text === undefined && unsaid === "") say([painted])
+    if (text === undefined && unsaid === "") printLines([painted])
     else if (screen.joined) notes = [...notes, painted]
     else screen.say(`${painted}\n`)
   }
 
   /** Takes back what a step and those after it have said; false where that cannot be. */
-  const isTakenBack = (place: Place | undefined): boolean => {
+  const tryTakeBack = (place: StepPlace | undefined): boolean => {
     if (place === undefined) return false
     const open = text
     text = undefined
@@ -193,7 +193,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     return true
   }
 
-  const replace = (id: number, other: string): void => {
+  const replaceText = (id: number, other: string): void => {
     const start = starts.get(id) ?? 0
     if (screen.answerColumns() === undefined && start >= said.length) {
       unsaid = other
@@ -203,32 +203,32 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     notes = []
     const before = said
     said = said.slice(0, start)
-    if (isTakenBack(places.get(id))) {
+    if (tryTakeBack(places.get(id))) {
       for (const later of places.keys()) if (later >= id) places.delete(later)
     } else if (before.slice(start).trim() !== "") {
       text = undefined
       screen.endLine()
-      aside(other === "" ? "The answer above was taken back." : "The answer was changed:", "dim")
+      printAside(other === "" ? "The answer above was taken back." : "The answer was changed:", "dim")
     }
-    show(other)
+    printDelta(other)
     notes = [...waiting, ...notes]
     if (text === undefined) closeText()
   }
 
-  const finish = (result: RunResult): void => {
-    const squeezed = (value: string): string => value.replaceAll(/\s+/g, "")
-    settle()
+  const finishRun = (result: RunResult): void => {
+    const removeWhitespace = (value: string): string => value.replaceAll(/\s+/g, "")
+    printPending()
     closeText()
-    if (result.text.trim() !== "" && !squeezed(said).endsWith(squeezed(result.text))) {
-      if (said !== "" && options.live) aside("The answer was changed:", "dim")
-      show(result.text)
+    if (result.text.trim() !== "" && !removeWhitespace(said).endsWith(removeWhitespace(result.text))) {
+      if (said !== "" && options.live) printAside("The answer was changed:", "dim")
+      printDelta(result.text)
       closeText()
     }
-    if (options.showCost && result.usage.requestCount > 0) say([screen.asidePaint.text(UsageText.line(result.usage, result.cost), "dim")])
+    if (options.showCost && result.usage.requestCount > 0) printLines([screen.asidePaint.text(UsageText.formatLine(result.usage, result.cost), "dim")])
   }
 
   /** Differences of the files that a call changed. */
-  const changesOf = (callId: string): ReadonlyArray<string> => {
+  const renderChanges = (callId: string): ReadonlyArray<string> => {
     const own = changed.filter((change) => change.callId === callId)
     changed = changed.filter((change) => change.callId !== callId)
     const verbosity = options.verbosity()
@@ -236,52 +236,52 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     const room = { paint: screen.asidePaint, columns: screen.asideColumns(), most: verbosity === "verbose" ? verboseDiffLines : diffLines }
     const shown = own.slice(0, shownFiles)
     return [
-      ...shown.flatMap((change) => DiffText.file(change, FileChange.nameOf(change), room)).map((line) => `  ${line}`),
+      ...shown.flatMap((change) => DiffText.renderFile(change, FileChange.readFileName(change), room)).map((line) => `  ${line}`),
       ...own.length > shown.length ? [screen.asidePaint.text(`  … ${own.length - shown.length} more files: /diff or hermes sessions diff shows all of them`, "dim")] : []
     ]
   }
 
-  const busy = (what: string, now: number): void => {
+  const setActivity = (what: string, now: number): void => {
     if (under?.what !== what) under = { what, since: now }
   }
 
-  const take = (event: RunEvent, now: number): void => {
+  const handleEvent = (event: RunEvent, now: number): void => {
     switch (event._tag) {
       case "StepStarted":
-        settle()
+        printPending()
         closeText()
         step = event.step
         starts.set(step, said.length)
-        return busy("waiting for the model", now)
+        return setActivity("waiting for the model", now)
       case "TextDelta":
         if (options.live && screen.answerColumns() === undefined) unsaid += event.text
-        else if (options.live) show(event.text)
+        else if (options.live) printDelta(event.text)
         lastOutput = now
-        return busy("writing", now)
+        return setActivity("writing", now)
       case "TextReplaced":
-        if (options.live) replace(event.stepId, event.text)
+        if (options.live) replaceText(event.stepId, event.text)
         return
       case "ReasoningDelta":
-        reason(event.text)
-        return busy("thinking", now)
+        printReasoning(event.text)
+        return setActivity("thinking", now)
       case "ToolInputStarted":
         // The text before is complete, and would be held while the arguments are written.
         closeText()
         feed.take(event, now, screen.asideColumns())
-        return busy("writing", now)
+        return setActivity("writing", now)
       case "ToolsScheduled":
-        settle()
-        return options.verbosity() === "verbose" ? aside(`┊ ${Schedule.explain(event.calls, event)}`, "dim") : undefined
+        printPending()
+        return options.verbosity() === "verbose" ? printAside(`┊ ${Schedule.explain(event.calls, event)}`, "dim") : undefined
       case "ToolInputDelta":
-        return say(feed.take(event, now, screen.asideColumns()))
+        return printLines(feed.take(event, now, screen.asideColumns()))
       case "ToolStarted":
       case "ToolProgress":
-        settle()
-        say(feed.take(event, now, screen.asideColumns()))
+        printPending()
+        printLines(feed.take(event, now, screen.asideColumns()))
         return
       case "ToolFinished":
-        settle()
-        say([...feed.take(event, now, screen.asideColumns()), ...changesOf(event.callId)])
+        printPending()
+        printLines([...feed.take(event, now, screen.asideColumns()), ...renderChanges(event.callId)])
         return
       case "FileChanged":
         // Below the line of its call.
@@ -290,29 +290,29 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
       case "SubagentStarted":
       case "SubagentProgress":
       case "SubagentFinished":
-        return say(children.take(event, now, screen.asideColumns()))
+        return printLines(children.take(event, now, screen.asideColumns()))
       case "Waiting":
-        aside(RunText.waiting(event), "yellow")
-        return busy("waiting to try again", now)
+        printAside(RunText.describeWait(event), "yellow")
+        return setActivity("waiting to try again", now)
       case "Notice":
-        return aside(`${event.level === "warning" ? "! " : ""}${event.message}`, event.level === "warning" ? "yellow" : "dim")
+        return printAside(`${event.level === "warning" ? "! " : ""}${event.message}`, event.level === "warning" ? "yellow" : "dim")
       case "RunFinished":
-        finish(event)
+        finishRun(event)
         over = true
         return
       case "RunStarted":
-        return busy("waiting for the model", now)
+        return setActivity("waiting for the model", now)
       case "StepFinished":
-        return settle()
+        return printPending()
       case "UsageReported":
         return
     }
   }
 
-  const atWork = (columns: number, now: number, frame: string): ReadonlyArray<string> => {
+  const renderActivity = (columns: number, now: number, frame: string): ReadonlyArray<string> => {
     if (under === undefined || now - lastOutput < pauseMillis) return []
     const paint = screen.asidePaint
-    const time = ToolText.elapsed(now - under.since)
+    const time = ToolText.formatElapsed(now - under.since)
     const line = `${under.what} · ${time}${options.hint === "" ? "" : ` · ${options.hint}`}`
     return [`${paint.text("┊", "dim")} ${paint.text(frame, "cyan")} ${paint.text(Width.cut(line, columns - 5), "dim")}`]
   }
@@ -322,7 +322,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     const open = screen.answerColumns() === undefined ? "" : text?.open() ?? ""
     if (open === "") return []
     const lines = open.split("\n").slice(0, -1).map((line) =>
-      Width.of(Paint.strip(line)) < columns ? line : Width.cut(Paint.strip(line), columns - 1))
+      Width.measure(Paint.strip(line)) < columns ? line : Width.cut(Paint.strip(line), columns - 1))
     const apart = kind !== "text" && kind !== "nothing" && (screen.joined || said.trim() !== "") ? [""] : []
     return [...apart, ...lines].slice(-rows)
   }
@@ -337,7 +337,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
     events: (events) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const printed = Effect.sync(() => {
-          for (const event of events) take(event, now)
+          for (const event of events) handleEvent(event, now)
           if (text === undefined || now - drawnAt < frameMillis) return
           drawnAt = now
           screen.refresh()
@@ -346,11 +346,11 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
         return writes ? Effect.andThen(load, printed) : printed
       }),
     note: (line) => {
-      if (text === undefined && unsaid === "") say([line])
+      if (text === undefined && unsaid === "") printLines([line])
       else notes = [...notes, line]
     },
     close: Effect.sync(() => {
-      settle()
+      printPending()
       closeText()
       closeReasoning()
       screen.draft(undefined)
@@ -361,7 +361,7 @@ export const make = (screen: Screen.Screen, options: Options): Printer => {
       const frame = frames[Math.floor(now / frameMillis) % frames.length] ?? ""
       const tools = feed.live(now, columns - 1, frame)
       const below = children.live(now, columns - 1, frame)
-      const lines = tools.length + below.length > 0 ? [...tools, ...below] : atWork(columns, now, frame)
+      const lines = tools.length + below.length > 0 ? [...tools, ...below] : renderActivity(columns, now, frame)
       // The lines of the feed that follow will be set apart like this.
       const isApart = (kind === "text" && text === undefined) || (kind === "reasoning" && reasoning === undefined)
       return isApart && lines.length > 0 ? ["", ...lines] : lines

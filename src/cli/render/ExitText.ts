@@ -7,10 +7,10 @@ import * as Budget from "../../agent/Budget.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
 
 /** The part of a result that tells how the run ended. */
-export type Ended = Pick<RunResult, "exit" | "limit" | "steps">
+export type EndedRun = Pick<RunResult, "exit" | "limit" | "steps">
 
 /** Describes why a run has no whole answer, without a full stop; undefined for a completed run. */
-export const cause = ({ exit, limit, steps }: Ended): string | undefined => {
+export const describeCause = ({ exit, limit, steps }: EndedRun): string | undefined => {
   switch (exit) {
     case "text_response":
       return undefined
@@ -19,7 +19,7 @@ export const cause = ({ exit, limit, steps }: Ended): string | undefined => {
     case "max_iterations_reached":
       return `stopped after ${steps === 1 ? "1 model call" : `${steps} model calls`} without a final answer`
     case "budget_exhausted":
-      return `stopped, because ${Budget.wording(limit ?? "time").what} for the run is used up`
+      return `stopped, because ${Budget.getWording(limit ?? "time").what} for the run is used up`
     case "empty_response_exhausted":
       return "the model returned an empty answer"
     case "output_truncated":

@@ -14,15 +14,15 @@ const widest = 36
 
 const indented = 6
 
-const widthOf = (text: string): number => Width.of(Paint.strip(text))
+const measureWidth = (text: string): number => Width.measure(Paint.strip(text))
 
 /** Breaks a text at its blanks; a word that is too long stays whole. */
-const words = (text: string, room: number): ReadonlyArray<string> => {
+const wrapWords = (text: string, room: number): ReadonlyArray<string> => {
   const lines: Array<string> = []
   let line = ""
   for (const word of text.split(/ +/)) {
     const longer = line === "" ? word : `${line} ${word}`
-    if (line !== "" && widthOf(longer) > room) {
+    if (line !== "" && measureWidth(longer) > room) {
       lines.push(line)
       line = word
     } else line = longer
@@ -30,16 +30,16 @@ const words = (text: string, room: number): ReadonlyArray<string> => {
   return [...lines, line]
 }
 
-const fitted = (line: string): ReadonlyArray<string> => {
-  if (widthOf(line) <= columns) return [line]
+const fitLine = (line: string): ReadonlyArray<string> => {
+  if (measureWidth(line) <= columns) return [line]
   const [, name = "", text = ""] = /^(\s+\S.*?\s{2,})(\S.*)$/u.exec(line) ?? []
   if (text === "") {
     const [indent = ""] = /^\s*/.exec(line) ?? []
-    return words(line.trim(), columns - indent.length).map((part) => indent + part)
+    return wrapWords(line.trim(), columns - indent.length).map((part) => indent + part)
   }
-  const indent = widthOf(name)
+  const indent = measureWidth(name)
   const room = columns - (indent > widest ? indented : indent)
-  const parts = words(text, room)
+  const parts = wrapWords(text, room)
   return indent > widest
     ? [name.trimEnd(), ...parts.map((part) => " ".repeat(indented) + part)]
     : parts.map((part, index) => (index === 0 ? name : " ".repeat(indent)) + part)
@@ -48,17 +48,17 @@ const fitted = (line: string): ReadonlyArray<string> => {
 const isHeading = (line: string | undefined): boolean => line !== undefined && /^[A-Z][A-Z ]+$/.test(Paint.strip(line))
 
 /** Breaks what is too wide, and sets headings apart. */
-const fit = (help: string): string => {
+const fitHelp = (help: string): string => {
   const lines: Array<string> = []
   for (const line of help.split("\n")) {
     if (isHeading(line) && lines.length > 0 && lines.at(-1) !== "") lines.push("")
-    lines.push(...fitted(line))
+    lines.push(...fitLine(line))
   }
   return lines.join("\n")
 }
 
 /** Flags that every command has are told by `hermes --help`, and by that of the command that they are for. */
-const formatter = (colors: boolean, command: string | undefined): CliOutput.Formatter =>
+const makeFormatter = (colors: boolean, command: string | undefined): CliOutput.Formatter =>
   CliOutput.defaultFormatter({
     colors,
     inheritedFlags: command === "chat" ? "full" : "summary",
@@ -67,4 +67,4 @@ const formatter = (colors: boolean, command: string | undefined): CliOutput.Form
 
 /** The help of a command of `hermes`, undefined for that of the program. */
 export const render = (doc: HelpDoc, command: string | undefined, colors: boolean): string =>
-  fit(formatter(colors, command).formatHelpDoc(doc))
+  fitHelp(makeFormatter(colors, command).formatHelpDoc(doc))

@@ -23,18 +23,18 @@ export const make = (write: (text: string) => void): Screen.Screen => {
   let typed: string | undefined
   /** The same after the line was sent, as long as nothing follows it. */
   let sent: string | undefined
-  let view = Screen.nothing
+  let view = Screen.renderNothing
 
-  const leave = (): void => {
+  const leaveLine = (): void => {
     if (typed === undefined) return
     write("\n")
     sent = typed
     typed = undefined
   }
 
-  const print = (text: string): void => {
+  const printText = (text: string): void => {
     if (text === "") return
-    leave()
+    leaveLine()
     // The line that was typed stands there already.
     const rest = sent !== undefined && text.startsWith(`${sent}\n`) ? text.slice(sent.length + 1) : text
     sent = undefined
@@ -43,13 +43,13 @@ export const make = (write: (text: string) => void): Screen.Screen => {
     isOpen = !rest.endsWith("\n")
   }
 
-  const show = (next: string): void => {
+  const showTyped = (next: string): void => {
     if (next === typed) return
     if (typed === undefined) {
       write(isOpen ? `\n${next}` : next)
       isOpen = false
     } else if (next.startsWith(typed)) write(next.slice(typed.length))
-    else if (typed.startsWith(next)) write("\b \b".repeat(Width.of(typed.slice(next.length))))
+    else if (typed.startsWith(next)) write("\b \b".repeat(Width.measure(typed.slice(next.length))))
     else write(`\n${next}`)
     typed = next
     sent = undefined
@@ -57,8 +57,8 @@ export const make = (write: (text: string) => void): Screen.Screen => {
 
   const refresh = (): void => {
     const { cursor, lines } = view(size)
-    if (cursor === undefined) leave()
-    else show(Paint.strip(lines[cursor.row] ?? ""))
+    if (cursor === undefined) leaveLine()
+    else showTyped(Paint.strip(lines[cursor.row] ?? ""))
   }
 
   return {
@@ -68,13 +68,13 @@ export const make = (write: (text: string) => void): Screen.Screen => {
     size: () => size,
     answerColumns: () => undefined,
     asideColumns: () => undefined,
-    print,
-    say: print,
+    print: printText,
+    say: printText,
     mark: () => undefined,
     takeBack: () => false,
     endLine: () => {
-      leave()
-      if (isOpen) print("\n")
+      leaveLine()
+      if (isOpen) printText("\n")
     },
     live: (next) => {
       view = next

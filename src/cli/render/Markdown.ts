@@ -2,10 +2,10 @@
  * Markdown as text for a terminal while the model still writes it: text that is final, and the block that is still open.
  *
  * - `render` styles headings, emphasis, code, lists, quotes, links and tables; `strip` lays them out the same way and takes
- *   the marks away, for text that is copied or read aloud; `raw` is the text itself. All are made harmless first, see
+ *   the marks away, for text that is copied or read aloud; `makeRawRenderer` is the text itself. All are made harmless first, see
  *   `SafeText`.
  * - Text is final per block: a paragraph when a blank line or another block follows it, an item of a list when the next one
- *   begins, code when its fence is closed. `raw` text is final at once.
+ *   begins, code when its fence is closed. `makeRawRenderer` text is final at once.
  * - The output does not depend on the pieces in which the text comes in, and ends with a line end. Blank lines at the
  *   beginning and the end are left out.
  *
@@ -40,8 +40,8 @@ export interface Renderer {
 export type Make = (options: Options) => Renderer
 
 /** Text as it is, harmless; only the line end that it must have is added. */
-const raw = (): Renderer => {
-  const harmless = SafeText.stream()
+const makeRawRenderer = (): Renderer => {
+  const harmless = SafeText.makeStream()
   let last = "\n"
   const push = (text: string): string => {
     last = text === "" ? last : text.slice(-1)
@@ -60,5 +60,5 @@ const raw = (): Renderer => {
 /** Loads the renderer of a mode. */
 export const load = (mode: Mode): Effect.Effect<Make> =>
   mode === "raw"
-    ? Effect.succeed(raw)
+    ? Effect.succeed(makeRawRenderer)
     : Effect.map(Effect.promise(() => import("./MarkdownBlocks.ts")), ({ make }) => make)

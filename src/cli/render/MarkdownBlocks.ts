@@ -54,11 +54,11 @@ class BlockTokenizer extends Tokenizer {
   override lheading(): undefined {}
 }
 
-const tokensOf = (text: string): ReadonlyArray<Token> => new Lexer({ gfm: true, tokenizer: new BlockTokenizer() }).blockTokens(text, [])
+const readTokens = (text: string): ReadonlyArray<Token> => new Lexer({ gfm: true, tokenizer: new BlockTokenizer() }).blockTokens(text, [])
 
-const lineEnds = (text: string): number => text.split("\n").length - 1
+const countLineEnds = (text: string): number => text.split("\n").length - 1
 
-const lineEndsAfter = (text: string): number => lineEnds(text.slice(text.trimEnd().length))
+const countTrailingLineEnds = (text: string): number => countLineEnds(text.slice(text.trimEnd().length))
 
 /** Beginning of a line, inside of lists and quotes. */
 class Prefix {
@@ -107,14 +107,14 @@ class Layout {
       // Every token of the lexer has one of its own types; only extensions add others.
       const block = token as MarkedToken
       if (block.type === "space") {
-        this.#lineEnded(lineEnds(block.raw))
+        this.#lineEnded(countLineEnds(block.raw))
         continue
       }
       if (block.type === "checkbox") continue
       this.#gap(prefix)
       this.#block(block, prefix, lead)
       lead = ""
-      if (this.lineEnds !== undefined) this.lineEnds = lineEndsAfter(block.raw)
+      if (this.lineEnds !== undefined) this.lineEnds = countTrailingLineEnds(block.raw)
     }
   }
 
@@ -169,7 +169,7 @@ class Layout {
       this.#gap(prefix)
       const content = line.trimStart()
       const first = line.slice(0, line.length - content.length)
-      const indent = Width.of(first.replaceAll("\t", "    "))
+      const indent = Width.measure(first.replaceAll("\t", "    "))
       const room = this.#room(prefix)
       const wrap = Wrap.make({
         columns: room,
@@ -192,7 +192,7 @@ class Layout {
       text: span.text,
       style: { ...span.style, attributes: [...new Set([...style, ...span.style.attributes])] }
     }))
-    for (const line of Wrap.lines(spans, this.#room(prefix), paint)) this.#line(prefix, line)
+    for (const line of Wrap.wrapLines(spans, this.#room(prefix), paint)) this.#line(prefix, line)
   }
 
   #code({ lang = "", text }: Tokens.Code, prefix: Prefix): void {
@@ -201,7 +201,7 @@ class Layout {
     const language = label(name)
     if (language !== "") this.#line(prefix, codeIndent + language)
     if (text === "") return
-    const colored = paint.color ? CodeHighlight.lines(text, name) : undefined
+    const colored = paint.color ? CodeHighlight.highlightLines(text, name) : undefined
     for (const [index, line] of text.split("\n").entries()) {
       if (line.trim() === "") this.#line(prefix, "")
       else this.out += `${prefix.take()}${codeIndent}${colored?.[index]?.map(({ style, text }) => paint.span(text, style)).join("") ?? line}\n`
@@ -213,14 +213,14 @@ class Layout {
       this.#gap(prefix)
       const marker = /^[ \t]*([-*+]|\d{1,9}[.)])/.exec(item.raw)?.[1] ?? "-"
       const bullet = this.#theme.bullet(marker)
-      const columns = Width.of(bullet) + 1
+      const columns = Width.measure(bullet) + 1
       const inside = prefix.within(`${bullet} `, " ".repeat(columns), columns)
       const [first] = item.tokens.filter(({ type }) => type !== "checkbox")
       const beside = first !== undefined && first.type !== "code" && first.type !== "table" && first.type !== "hr"
       const checkbox = item.task ? item.checked === true ? "[x] " : "[ ] " : ""
       if (!beside) this.#line(inside, checkbox)
       this.blocks(item.tokens, inside, beside ? checkbox : "")
-      this.lineEnds = lineEndsAfter(item.raw)
+      this.lineEnds = countTrailingLineEnds(item.raw)
     }
   }
 
@@ -242,18 +242,18 @@ const isClosed = (code: Tokens.Code): boolean => {
 }
 
 /** Tokens that no later line can change, and the characters that they take. */
-interface Finished {
+interface FinishedTokens {
   readonly tokens: ReadonlyArray<Token>
   readonly length: number
 }
 
-const lengthOf = (tokens: ReadonlyArray<{ readonly raw: string }>): number =>
+const measureLength = (tokens: ReadonlyArray<{ readonly raw: string }>): number =>
   tokens.reduce((sum, { raw }) => sum + raw.length, 0)
 
-const finished = (tokens: ReadonlyArray<Token>): Finished => {
+const selectFinished = (tokens: ReadonlyArray<Token>): FinishedTokens => {
   const index = tokens.findLastIndex(({ type }) => type !== "space")
   const open = tokens[index] as MarkedToken | undefined
-  const all = { tokens, length: lengthOf(tokens) }
+  const all = { tokens, length: measureLength(tokens) }
   if (open === undefined) return all
   const before = tokens.slice(0, index)
   const blankFollows = index < tokens.length - 1
@@ -267,20 +267,20 @@ const finished = (tokens: ReadonlyArray<Token>): Finished => {
     case "list": {
       const items = open.items.slice(0, -1)
       return items.length === 0
-        ? { tokens: before, length: lengthOf(before) }
-        : { tokens: [...before, { ...open, items, raw: items.map(({ raw }) => raw).join("") }], length: lengthOf(before) + lengthOf(items) }
+        ? { tokens: before, length: measureLength(before) }
+        : { tokens: [...before, { ...open, items, raw: items.map(({ raw }) => raw).join("") }], length: measureLength(before) + measureLength(items) }
     }
     default:
       if (blankFollows) return all
   }
-  return { tokens: before, length: lengthOf(before) }
+  return { tokens: before, length: measureLength(before) }
 }
 
 /** Blocks of one answer, in pieces. */
 class Blocks implements Renderer {
   readonly #theme: MarkdownTheme.MarkdownTheme
   readonly #columns: () => number | undefined
-  readonly #harmless = SafeText.stream()
+  readonly #harmless = SafeText.makeStream()
   #lineEnds: LineEnds
   /** Text of the block that is open. */
   #held = ""
@@ -310,7 +310,7 @@ class Blocks implements Renderer {
 
   end(): string {
     this.#held += this.#harmless.end()
-    const out = this.#layOut(tokensOf(this.#held))
+    const out = this.#layOut(readTokens(this.#held))
     this.#held = ""
     return out
   }
@@ -320,20 +320,20 @@ class Blocks implements Renderer {
     if (this.#held.length > repaintable) return ""
     if (this.#painted?.held !== this.#held.length || this.#painted.columns !== columns) {
       const layout = new Layout(this.#theme, columns, this.#lineEnds)
-      layout.blocks(tokensOf(this.#held))
+      layout.blocks(readTokens(this.#held))
       this.#painted = { held: this.#held.length, columns, text: layout.out }
     }
     return this.#painted.text
   }
 
   #read(): string {
-    const { length, tokens } = finished(tokensOf(this.#held))
+    const { length, tokens } = selectFinished(readTokens(this.#held))
     if (tokens.length === 0) {
       this.#next = this.#lines + Math.max(1, this.#lines >> 3)
       return ""
     }
     this.#held = this.#held.slice(length)
-    this.#lines = lineEnds(this.#held)
+    this.#lines = countLineEnds(this.#held)
     this.#next = this.#lines + 1
     this.#painted = undefined
     return this.#layOut(tokens)
@@ -349,4 +349,4 @@ class Blocks implements Renderer {
 
 /** Makes the renderer of one answer; raw text needs none of this module. */
 export const make = ({ columns, mode, paint }: Options): Renderer =>
-  new Blocks(mode === "strip" ? MarkdownTheme.stripped : MarkdownTheme.rendered(paint), columns)
+  new Blocks(mode === "strip" ? MarkdownTheme.stripped : MarkdownTheme.makeStyledTheme(paint), columns)

@@ -24,15 +24,15 @@ const inlineLink =
   /^!?\[([^[\]]*)\]\(\s*(<[^<>]*>|[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/
 const addressLink = /^<((?:https?:\/\/|mailto:)[^\s<>]*)>/
 
-const bare = (url: string): string => url.replace(/^(?:https?:\/\/|mailto:)/i, "").replace(/\/$/, "")
+const stripScheme = (url: string): string => url.replace(/^(?:https?:\/\/|mailto:)/i, "").replace(/\/$/, "")
 
 /**
  * Returns the text of a link. Its address is behind the text where the terminal knows links and the text does not look like
  * another address; otherwise it follows the text, unless they are the same.
  */
-const linkSpans = ({ label, url }: Link, paint: Paint): ReadonlyArray<Span> => {
+const makeLinkSpans = ({ label, url }: Link, paint: Paint): ReadonlyArray<Span> => {
   const shown = label.map(({ text }) => text).join("")
-  const same = bare(shown) === bare(url)
+  const same = stripScheme(shown) === stripScheme(url)
   const linked = paint.hyperlinks && isSafeLink(url) && (same || !/^\S+\.\S+$/.test(shown))
   const styled = label.map((span): Span => ({
     text: span.text,
@@ -59,24 +59,24 @@ const isAsciiWord = (char: string): boolean => /[A-Za-z0-9]/.test(char)
 const isWord = (char: string): boolean => /[\p{L}\p{N}]/u.test(char)
 
 /** Tells if the character beyond a run next to punctuation lets the run be a delimiter. */
-const separates = (char: string): boolean =>
+const isSeparator = (char: string): boolean =>
   isSpace(char) || (isPunctuation(char) ? !/[/\\.=:@&%$]/.test(char) : char > "\u007f")
 
 /** Commas and full stops end a sentence after emphasis. */
-const separatesEnd = (char: string): boolean => separates(char) || /[.:=]/.test(char)
+const isEndSeparator = (char: string): boolean => isSeparator(char) || /[.:=]/.test(char)
 
-const flanks = (outer: string, inner: string, separated: (char: string) => boolean): boolean =>
+const isFlanking = (outer: string, inner: string, separated: (char: string) => boolean): boolean =>
   !isSpace(inner) && (!isPunctuation(inner) || separated(outer))
 
-const runAt = (line: string, from: number): Run => {
+const readRun = (line: string, from: number): Run => {
   const char = line.charAt(from)
   let to = from + 1
   while (line.charAt(to) === char) to++
   const count = to - from
   const before = from === 0 ? "" : line.charAt(from - 1)
   const after = line.charAt(to)
-  const opens = flanks(before, after, separates)
-  const closes = flanks(after, before, separatesEnd)
+  const opens = isFlanking(before, after, isSeparator)
+  const closes = isFlanking(after, before, isEndSeparator)
   const none = { char, from, to, canOpen: false, canClose: false }
   if (count > 3 || (char === "~" && count !== 2)) return none
   if (isAsciiWord(before) && isAsciiWord(after)) return none
@@ -85,7 +85,7 @@ const runAt = (line: string, from: number): Run => {
     : { ...none, canOpen: opens, canClose: closes }
 }
 
-const encloses = (char: string, used: number, inner: string): boolean =>
+const canEnclose = (char: string, used: number, inner: string): boolean =>
   inner !== "" && !(char === "_" && used === 2 && /^\w+$/.test(inner))
 
 interface Delimiter {
@@ -97,7 +97,7 @@ interface Delimiter {
 }
 type Item = { readonly _tag: "Spans"; readonly spans: ReadonlyArray<Span> } | Delimiter
 
-const attributeOf = (char: string, used: number): Attribute =>
+const chooseAttribute = (char: string, used: number): Attribute =>
   char === "~" ? "strike" : used === 2 ? "bold" : "italic"
 
 const code: Style = { attributes: ["cyan"] }
@@ -108,11 +108,11 @@ const withAttributes = (style: Style, added: ReadonlyArray<Attribute>): Style =>
   added.length === 0 ? style : { ...style, attributes: [...new Set([...added, ...style.attributes])] }
 
 /** Returns the text that items stand for; neighbours without marks share one style. */
-const spansOf = (items: ReadonlyArray<Item>): ReadonlyArray<Span> => {
+const toSpans = (items: ReadonlyArray<Item>): ReadonlyArray<Span> => {
   const spans: Array<Span> = []
   let open: ReadonlyArray<Attribute> = []
   let style = plainStyle
-  const restyle = (next: ReadonlyArray<Attribute>): void => {
+  const setStyle = (next: ReadonlyArray<Attribute>): void => {
     open = next
     style = withAttributes(plainStyle, next)
   }
@@ -121,9 +121,9 @@ const spansOf = (items: ReadonlyArray<Item>): ReadonlyArray<Span> => {
       for (const span of item.spans) spans.push({ text: span.text, style: span.style === plainStyle ? style : withAttributes(span.style, open) })
       continue
     }
-    if (item.closed.length > 0) restyle(open.slice(0, open.length - item.closed.length))
+    if (item.closed.length > 0) setStyle(open.slice(0, open.length - item.closed.length))
     if (item.left > 0) spans.push({ text: item.run.char.repeat(item.left), style })
-    if (item.opened.length > 0) restyle([...open, ...item.opened])
+    if (item.opened.length > 0) setStyle([...open, ...item.opened])
   }
   return spans
 }
@@ -134,18 +134,18 @@ export const render = (line: string, paint: Paint): ReadonlyArray<Span> => {
   let openers: Array<Delimiter> = []
   let at = 0
 
-  const text = (to: number): number => {
+  const addText = (to: number): number => {
     items.push({ _tag: "Spans", spans: [{ text: line.slice(at, to), style: plainStyle }] })
     return to
   }
 
-  const backslash = (): number => {
-    if (!/[*_`~#]/.test(line.charAt(at + 1))) return text(at + 1)
+  const readBackslash = (): number => {
+    if (!/[*_`~#]/.test(line.charAt(at + 1))) return addText(at + 1)
     at++
-    return text(at + 1)
+    return addText(at + 1)
   }
 
-  const codeSpan = (): number => {
+  const readCodeSpan = (): number => {
     const fence = /`+/y
     fence.lastIndex = at
     const marks = fence.exec(line)?.[0] ?? ""
@@ -158,31 +158,31 @@ export const render = (line: string, paint: Paint): ReadonlyArray<Span> => {
       items.push({ _tag: "Spans", spans: [{ text: trimmed, style: code }] })
       return from + found.index + marks.length
     }
-    return text(from)
+    return addText(from)
   }
 
-  const link = (): number => {
+  const readLink = (): number => {
     const rest = line.slice(at, at + reach)
     const address = addressLink.exec(rest)
     const found = address ?? inlineLink.exec(rest)
-    if (found === null) return text(at + 1)
+    if (found === null) return addText(at + 1)
     const [all, label = "", url = ""] = found
     const spans = address === null
-      ? linkSpans({ label: render(label, paint), url: url.replace(/^<(.*)>$/, "$1") }, paint)
-      : linkSpans({ label: [{ text: label, style: plainStyle }], url: label }, paint)
+      ? makeLinkSpans({ label: render(label, paint), url: url.replace(/^<(.*)>$/, "$1") }, paint)
+      : makeLinkSpans({ label: [{ text: label, style: plainStyle }], url: label }, paint)
     items.push({ _tag: "Spans", spans })
     return at + all.length
   }
 
-  const match = (closer: Delimiter): void => {
+  const matchDelimiters = (closer: Delimiter): void => {
     while (closer.left > 0) {
       const index = openers.findLastIndex(({ run }) => run.char === closer.run.char)
       const opener = openers[index]
       if (opener === undefined) return
       const used = opener.left >= 2 && closer.left >= 2 ? 2 : 1
       if (closer.run.char === "~" && used !== 2) return
-      if (!encloses(closer.run.char, used, line.slice(opener.run.to, closer.run.from))) return
-      const attribute = attributeOf(closer.run.char, used)
+      if (!canEnclose(closer.run.char, used, line.slice(opener.run.to, closer.run.from))) return
+      const attribute = chooseAttribute(closer.run.char, used)
       opener.left -= used
       closer.left -= used
       opener.opened.unshift(attribute)
@@ -191,38 +191,38 @@ export const render = (line: string, paint: Paint): ReadonlyArray<Span> => {
     }
   }
 
-  const delimiter = (): number => {
-    const run = runAt(line, at)
-    if (run.char === "~" && !paint.color) return text(run.to)
+  const readDelimiter = (): number => {
+    const run = readRun(line, at)
+    if (run.char === "~" && !paint.color) return addText(run.to)
     const item: Delimiter = { _tag: "Delimiter", run, left: run.to - run.from, opened: [], closed: [] }
     items.push(item)
     const far = openers[0]
     if (far !== undefined && run.from - far.run.to > reach) openers = openers.filter((opener) => run.from - opener.run.to <= reach)
-    if (run.canClose) match(item)
+    if (run.canClose) matchDelimiters(item)
     if (run.canOpen && item.left > 0) openers.push(item)
     return run.to
   }
 
-  const next = (): number => {
+  const readNext = (): number => {
     switch (line.charAt(at)) {
       case "\\":
-        return backslash()
+        return readBackslash()
       case "`":
-        return codeSpan()
+        return readCodeSpan()
       case "[":
       case "!":
       case "<":
-        return link()
+        return readLink()
       default:
-        return delimiter()
+        return readDelimiter()
     }
   }
 
   while (at < line.length) {
     special.lastIndex = at
     const to = special.exec(line)?.index ?? line.length
-    if (to > at) at = text(to)
-    if (at < line.length) at = next()
+    if (to > at) at = addText(to)
+    if (at < line.length) at = readNext()
   }
-  return spansOf(items)
+  return toSpans(items)
 }

@@ -13,16 +13,16 @@ type Align = "left" | "right" | "center"
 /** Columns of a column that is still of use. */
 const narrowest = 5
 
-const trimmed = (row: string): string => row.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "")
+const trimRow = (row: string): string => row.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "")
 
-const content = (cell: string): string => cell.trim().replaceAll("\\|", "|").replace(/<br\s*\/?>/gi, " ")
+const cleanCell = (cell: string): string => cell.trim().replaceAll("\\|", "|").replace(/<br\s*\/?>/gi, " ")
 
 const bar = /(?<!\\)\|/
 const barOrCode = /(?<!\\)\||(`+)(?:(?!\1)[^\n]){0,500}?\1(?!`)/g
 
 /** The cells of a row; a bar inside of code separates only where the row would have too few cells otherwise. */
-const cellsOf = (row: string, count = 0): ReadonlyArray<string> => {
-  const line = trimmed(row)
+const splitCells = (row: string, count = 0): ReadonlyArray<string> => {
+  const line = trimRow(row)
   const cells: Array<string> = []
   let from = 0
   for (const found of line.matchAll(barOrCode)) {
@@ -31,20 +31,20 @@ const cellsOf = (row: string, count = 0): ReadonlyArray<string> => {
     from = found.index + 1
   }
   cells.push(line.slice(from))
-  return (cells.length < count ? line.split(bar) : cells).map(content)
+  return (cells.length < count ? line.split(bar) : cells).map(cleanCell)
 }
 
-const alignOf = (cell: string): Align => cell.endsWith(":") ? cell.startsWith(":") ? "center" : "right" : "left"
+const readAlignment = (cell: string): Align => cell.endsWith(":") ? cell.startsWith(":") ? "center" : "right" : "left"
 
 /** Widths that fit, the widest columns cut first; `undefined` when there is no room for all. */
-const fit = (natural: ReadonlyArray<number>, room: number): ReadonlyArray<number> | undefined => {
+const fitWidths = (natural: ReadonlyArray<number>, room: number): ReadonlyArray<number> | undefined => {
   const total = natural.reduce((sum, width) => sum + width, 0)
   if (total <= room) return natural
   if (natural.reduce((sum, width) => sum + Math.min(width, narrowest), 0) > room) return undefined
   let cap = Math.max(...natural)
-  const taken = (): number => natural.reduce((sum, width) => sum + Math.min(width, cap), 0)
-  while (taken() > room) cap--
-  let spare = room - taken()
+  const sumWidths = (): number => natural.reduce((sum, width) => sum + Math.min(width, cap), 0)
+  while (sumWidths() > room) cap--
+  let spare = room - sumWidths()
   return natural.map((width) => {
     if (width <= cap || spare === 0) return Math.min(width, cap)
     spare--
@@ -52,9 +52,9 @@ const fit = (natural: ReadonlyArray<number>, room: number): ReadonlyArray<number
   })
 }
 
-const textOf = (spans: ReadonlyArray<Span>): string => spans.map(({ text }) => text).join("")
+const joinText = (spans: ReadonlyArray<Span>): string => spans.map(({ text }) => text).join("")
 
-const bold = ({ style, text }: Span): Span => ({ text, style: { ...style, attributes: ["bold", ...style.attributes] } })
+const toBold = ({ style, text }: Span): Span => ({ text, style: { ...style, attributes: ["bold", ...style.attributes] } })
 
 /** The rows of a table, its delimiter row left out, as lines of at most so many columns. */
 export const render = (
@@ -63,23 +63,23 @@ export const render = (
   { paint, table: lines }: MarkdownTheme
 ): ReadonlyArray<string> => {
   const [first = "", delimiter = "", ...others] = rows
-  const aligns = cellsOf(delimiter).map(alignOf)
-  const cells = (row: string): ReadonlyArray<ReadonlyArray<Span>> => {
-    const found = cellsOf(row, aligns.length)
+  const aligns = splitCells(delimiter).map(readAlignment)
+  const parseCells = (row: string): ReadonlyArray<ReadonlyArray<Span>> => {
+    const found = splitCells(row, aligns.length)
     // Cells that have no column are not lost.
     const last = found.slice(aligns.length - 1).join(" | ")
     return aligns.map((_, index) => MarkdownInline.render(index < aligns.length - 1 ? found[index] ?? "" : last, paint))
   }
-  const header = cells(first).map((spans) => spans.map(bold))
-  const body = others.map(cells)
+  const header = parseCells(first).map((spans) => spans.map(toBold))
+  const body = others.map(parseCells)
   const natural = aligns.map((_, index) =>
-    Math.max(1, ...[header, ...body].map((row) => Width.of(textOf(row[index] ?? [])))))
-  const widths = fit(natural, columns - 3 * (aligns.length - 1))
-  if (widths === undefined) return list(header, body, columns, paint)
+    Math.max(1, ...[header, ...body].map((row) => Width.measure(joinText(row[index] ?? [])))))
+  const widths = fitWidths(natural, columns - 3 * (aligns.length - 1))
+  if (widths === undefined) return renderList(header, body, columns, paint)
 
   const vertical = paint.text(lines.vertical, "dim")
-  const row = (content: ReadonlyArray<ReadonlyArray<Span>>): ReadonlyArray<string> => {
-    const broken = widths.map((width, index) => Wrap.lines(content[index] ?? [], width, paint))
+  const renderRow = (content: ReadonlyArray<ReadonlyArray<Span>>): ReadonlyArray<string> => {
+    const broken = widths.map((width, index) => Wrap.wrapLines(content[index] ?? [], width, paint))
     const height = Math.max(...broken.map((cell) => cell.length))
     return Array.from({ length: height }, (_, line) =>
       widths.map((width, index) => {
@@ -90,10 +90,10 @@ export const render = (
   }
   const rule = widths.map((width) => lines.horizontal.repeat(width))
     .join(lines.horizontal + lines.cross + lines.horizontal)
-  return [...row(header), paint.text(rule, "dim"), ...body.flatMap(row)]
+  return [...renderRow(header), paint.text(rule, "dim"), ...body.flatMap(renderRow)]
 }
 
-const list = (
+const renderList = (
   header: ReadonlyArray<ReadonlyArray<Span>>,
   body: ReadonlyArray<ReadonlyArray<ReadonlyArray<Span>>>,
   columns: number,
@@ -102,5 +102,5 @@ const list = (
   body.flatMap((row, index) => [
     ...index === 0 ? [] : [""],
     ...header.flatMap((name, column) =>
-      Wrap.lines([...name, { text: ": ", style: { attributes: [] } }, ...row[column] ?? []], columns, paint))
+      Wrap.wrapLines([...name, { text: ": ", style: { attributes: [] } }, ...row[column] ?? []], columns, paint))
   ])

@@ -19,7 +19,7 @@ export interface MarkdownTheme {
 }
 
 /** Blocks with styles and drawn lines. */
-export const rendered = (paint: Paint.Paint): MarkdownTheme => ({
+export const makeStyledTheme = (paint: Paint.Paint): MarkdownTheme => ({
   paint,
   quote: `${paint.text("│", "dim")} `,
   bullet: (marker) => marker === "-" || marker === "*" ? "•" : marker,

@@ -18,7 +18,7 @@ export type Attribute = keyof typeof shapes | keyof typeof colours | Theme.Role
 const isShape = (attribute: Attribute): attribute is keyof typeof shapes => Object.hasOwn(shapes, attribute)
 const isColour = (attribute: Attribute): attribute is keyof typeof colours => Object.hasOwn(colours, attribute)
 
-const codeOf = (attribute: Attribute, { codes }: Theme.Theme): string =>
+const findCode = (attribute: Attribute, { codes }: Theme.Theme): string =>
   isShape(attribute) ? shapes[attribute] : codes[isColour(attribute) ? colours[attribute] : attribute]
 
 /** Style and link of a text. */
@@ -26,7 +26,7 @@ export interface Style {
   readonly attributes: ReadonlyArray<Attribute>
   /** Address that the text is a link to. */
   readonly link?: string | undefined
-  /** Parameters of the escape sequence that it was painted with before; see {@link spans}. */
+  /** Parameters of the escape sequence that it was painted with before; see {@link parseSpans}. */
   readonly codes?: string | undefined
 }
 
@@ -56,23 +56,23 @@ export interface Paint extends Options {
 /** Tells if a link may be clickable: only http, https and mailto. */
 export const isSafeLink = (url: string): boolean => /^(?:https?:\/\/|mailto:)\S+$/i.test(url)
 
-const linked = (text: string, url: string): string =>
+const linkText = (text: string, url: string): string =>
   `\u001b]8;;${encodeURI(url).replaceAll("%25", "%")}\u001b\\${text}\u001b]8;;\u001b\\`
 
 /** A paint for a stream that can show this much. */
 export const make = (options: Options): Paint => {
-  const { color, theme = Theme.current() } = options
-  const text: Paint["text"] = (text, ...attributes) => {
+  const { color, theme = Theme.makeCurrentTheme() } = options
+  const paintText: Paint["text"] = (text, ...attributes) => {
     if (!color || attributes.length === 0 || text === "") return text
-    const codes = attributes.map((attribute) => codeOf(attribute, theme.value)).filter((code) => code !== "")
+    const codes = attributes.map((attribute) => findCode(attribute, theme.value)).filter((code) => code !== "")
     return codes.length === 0 ? text : `\u001b[${codes.join(";")}m${text}\u001b[0m`
   }
   return {
     ...options,
-    text,
+    text: paintText,
     span: (content, { attributes, codes, link }) => {
-      const painted = codes === undefined || !color ? text(content, ...attributes) : `\u001b[${codes}m${content}\u001b[0m`
-      return link === undefined || !options.hyperlinks ? painted : linked(painted, link)
+      const painted = codes === undefined || !color ? paintText(content, ...attributes) : `\u001b[${codes}m${content}\u001b[0m`
+      return link === undefined || !options.hyperlinks ? painted : linkText(painted, link)
     }
   }
 }
@@ -88,22 +88,22 @@ export const strip = (painted: string): string => painted.replace(sequences, "")
 const sequence = new RegExp(String.raw`\u001b(?:\[([\d;]*)m|\]8;;([^\u001b]*)\u001b\\)`, "g")
 
 /** The pieces of a text that was painted here, each in the style that it was painted in. */
-export const spans = (painted: string): ReadonlyArray<Span> => {
+export const parseSpans = (painted: string): ReadonlyArray<Span> => {
   const found: Array<Span> = []
   let codes: string | undefined
   let link: string | undefined
   let from = 0
-  const add = (to: number): void => {
+  const addSpan = (to: number): void => {
     if (to > from) found.push({ text: painted.slice(from, to), style: { attributes: [], codes, link } })
   }
   for (const match of painted.matchAll(sequence)) {
     const [all, parameters, address] = match
-    add(match.index)
+    addSpan(match.index)
     from = match.index + all.length
     if (address !== undefined) link = address === "" ? undefined : address
     else codes = parameters === undefined || parameters === "" || parameters === "0" ? undefined : parameters
   }
-  add(painted.length)
+  addSpan(painted.length)
   return found
 }
 
@@ -124,7 +124,7 @@ const knowsLinks = (env: Environment): boolean =>
     : env["FORCE_HYPERLINK"] !== "0"
 
 /** Detects the capabilities of a stream: none unless it is a terminal, no colours when `NO_COLOR` says so or the terminal has none. */
-export const capabilities = (terminal: boolean, env: Environment): Pick<Options, "color" | "hyperlinks"> => {
+export const detectCapabilities = (terminal: boolean, env: Environment): Pick<Options, "color" | "hyperlinks"> => {
   const escapes = terminal && env["TERM"] !== "dumb"
   return {
     color: escapes && (env["NO_COLOR"] ?? "") === "",

@@ -5,7 +5,7 @@ import * as Duration from "effect/Duration"
 import type { RouteStatus } from "../../routing/ModelRouter.ts"
 
 /** Describes the resting keys: for how long, and why. */
-export const resting = (keys: RouteStatus["keys"]): ReadonlyArray<string> =>
+export const describeResting = (keys: RouteStatus["keys"]): ReadonlyArray<string> =>
   keys.flatMap(({ number, resting }) => {
     if (resting === undefined) return []
     const left = Duration.format(Duration.seconds(Math.ceil(resting.millis / 1_000)))
@@ -13,8 +13,8 @@ export const resting = (keys: RouteStatus["keys"]): ReadonlyArray<string> =>
   })
 
 /** Its name and its state. */
-export const line = ({ breaker, keys, route }: RouteStatus): string => {
+export const formatRoute = ({ breaker, keys, route }: RouteStatus): string => {
   const name = `${route.model} by ${route.provider}`
-  const state = [...(keys.length > 1 ? [`${keys.length} keys`] : []), ...resting(keys), `breaker ${breaker.toLowerCase()}`]
+  const state = [...(keys.length > 1 ? [`${keys.length} keys`] : []), ...describeResting(keys), `breaker ${breaker.toLowerCase()}`]
   return `${name}, ${state.join(", ")}`
 }

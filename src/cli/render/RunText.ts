@@ -9,15 +9,15 @@ import type * as ToolFeed from "./ToolFeed.ts"
 import * as Wrap from "./Wrap.ts"
 
 /** A delay of a run in words, the same in every view. */
-const seconds = (millis: number): string => `${Math.max(1, Math.round(millis / 1000))} s`
+const formatSeconds = (millis: number): string => `${Math.max(1, Math.round(millis / 1000))} s`
 
 /** A wait before another attempt. */
-export const waiting = ({ attempt, maxAttempts, millis, reason }: ToolFeed.EventOf<"Waiting">): string =>
-  `┊ ${reason}: retrying in ${seconds(millis)}, attempt ${attempt} of ${maxAttempts}`
+export const describeWait = ({ attempt, maxAttempts, millis, reason }: ToolFeed.EventOf<"Waiting">): string =>
+  `┊ ${reason}: retrying in ${formatSeconds(millis)}, attempt ${attempt} of ${maxAttempts}`
 
 /** A model that says nothing. */
-export const silent = ({ waitedMillis }: ToolFeed.EventOf<"Heartbeat">): string =>
-  `┊ no output from the model, ${seconds(waitedMillis)} into its answer; still waiting`
+export const describeSilence = ({ waitedMillis }: ToolFeed.EventOf<"Heartbeat">): string =>
+  `┊ no output from the model, ${formatSeconds(waitedMillis)} into its answer; still waiting`
 
 /** One piece of reasoning. Each call gives what can be written now. */
 export interface ReasoningText {
@@ -28,8 +28,8 @@ export interface ReasoningText {
 const reasoningStyle: Paint.Style = { attributes: ["dim"] }
 
 /** Sets the reasoning of a model apart from its answer: dim, behind a bar, in the lines that the terminal has room for. */
-export const reasoningText = (paint: Paint.Paint, columns: () => number | undefined): ReasoningText => {
-  const harmless = SafeText.stream()
+export const makeReasoningText = (paint: Paint.Paint, columns: () => number | undefined): ReasoningText => {
+  const harmless = SafeText.makeStream()
   const bar = `${paint.text("┊", "dim")} `
   let blanks = 0
   let begun = false

@@ -6,7 +6,7 @@
  *   in its 7-bit or its 8-bit form. Line feeds and tabs stay; CR LF is a line feed.
  * - Characters that reorder what follows them (bidirectional overrides, embeddings and isolates) are left out: nobody sees
  *   them, and they make a command look like another one.
- * - {@link plain}, which every line of a command passes, removes whole control sequences instead (colours, cursor moves,
+ * - {@link toPlainText}, which every line of a command passes, removes whole control sequences instead (colours, cursor moves,
  *   titles, the clipboard), so that text with colours stays readable in a pipe.
  * - Halves of surrogate pairs become U+FFFD, which is what the encoding would make of them.
  */
@@ -14,7 +14,7 @@
 const harmful = /(?![\n\t])[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]/u
 const harmfulAll = new RegExp(harmful, "gu")
 
-const picture = (char: string): string => {
+const toPicture = (char: string): string => {
   const code = char.charCodeAt(0)
   if (code < 0x20) return String.fromCharCode(0x2400 + code)
   if (code === 0x7f) return "␡"
@@ -22,8 +22,8 @@ const picture = (char: string): string => {
 }
 
 /** A text of any number of lines, made harmless. */
-export const text = (value: string): string =>
-  harmful.test(value) ? value.replaceAll("\r\n", "\n").replace(harmfulAll, picture) : value
+export const sanitise = (value: string): string =>
+  harmful.test(value) ? value.replaceAll("\r\n", "\n").replace(harmfulAll, toPicture) : value
 
 // The bodies end at the next introducer, so that a text of introducers is still read in linear time.
 const sequences = new RegExp(
@@ -36,16 +36,16 @@ const sequences = new RegExp(
 )
 
 /** Removes control sequences, then makes harmless what is left. Text without control characters is returned as it is. */
-export const plain = (value: string): string => harmful.test(value) ? text(value.replace(sequences, "")) : value
+export const toPlainText = (value: string): string => harmful.test(value) ? sanitise(value.replace(sequences, "")) : value
 
 const escaped = new RegExp(String.raw`[\u007f-\u009f\u202a-\u202e\u2066-\u2069]`, "gu")
 
 /** Writes a value as JSON in which such characters are `\\uXXXX`: a terminal shows them, a parser reads the same value. */
-export const json = (value: unknown, indent?: number): string =>
+export const toJson = (value: unknown, indent?: number): string =>
   JSON.stringify(value, null, indent).replace(escaped, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
 /** The same as one line: runs of white space, line ends too, are a space. */
-export const line = (value: string): string => text(value).replace(/\s+/gu, " ").trim()
+export const toLine = (value: string): string => sanitise(value).replace(/\s+/gu, " ").trim()
 
 /** Makes a text harmless that comes in pieces. */
 interface Stream {
@@ -55,17 +55,17 @@ interface Stream {
 }
 
 /** A {@link Stream}: what it gives does not depend on where the text was cut. */
-export const stream = (): Stream => {
+export const makeStream = (): Stream => {
   let held = ""
   return {
     push: (piece) => {
       const all = held + piece
       // A carriage return may be half of a line end, a surrogate half of a character.
       held = /(?:\r|[\ud800-\udbff])$/.exec(all)?.[0] ?? ""
-      return text(held === "" ? all : all.slice(0, -1))
+      return sanitise(held === "" ? all : all.slice(0, -1))
     },
     end: () => {
-      const rest = text(held)
+      const rest = sanitise(held)
       held = ""
       return rest
     }

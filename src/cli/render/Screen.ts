@@ -48,19 +48,19 @@ export type View = (size: Size) => Lines
 /** Makes the lines of text that is not final yet, for the room that live lines leave; drawn above them. */
 export type Draft = (room: Size) => ReadonlyArray<string>
 
-const noDraft: Draft = () => []
+const renderNoDraft: Draft = () => []
 
 /** No live lines. */
-export const nothing: View = () => ({ lines: [] })
+export const renderNothing: View = () => ({ lines: [] })
 
 const hideCursor = "\u001b[?25l"
 const showCursor = "\u001b[?25h"
 const clearBelow = "\u001b[J"
 
-const up = (rows: number): string => rows > 0 ? `\u001b[${rows}A` : ""
-const right = (columns: number): string => columns > 0 ? `\u001b[${columns}C` : ""
+const moveUp = (rows: number): string => rows > 0 ? `\u001b[${rows}A` : ""
+const moveRight = (columns: number): string => columns > 0 ? `\u001b[${columns}C` : ""
 
-interface Drawn {
+interface DrawnLines {
   readonly widths: ReadonlyArray<number>
   readonly row: number
   readonly column: number
@@ -118,18 +118,18 @@ export interface Screen {
 }
 
 /** Rows that a text goes down, and the column of the cursor after it. */
-interface Advance {
+interface CursorAdvance {
   readonly rows: number
   readonly column: number
 }
 
-const advanceOfLine = (from: number, line: string, columns: number): Advance => {
+const measureLineAdvance = (from: number, line: string, columns: number): CursorAdvance => {
   let column = from
   let rows = 0
   for (const part of Paint.strip(line).split(/(\t)/)) {
     if (part === "\t") column = Math.min(columns, (Math.floor(column / 8) + 1) * 8)
     else {
-      for (const { width } of Width.graphemes(part)) {
+      for (const { width } of Width.splitGraphemes(part)) {
         if (column + width > columns) {
           rows++
           column = width
@@ -141,16 +141,16 @@ const advanceOfLine = (from: number, line: string, columns: number): Advance => 
 }
 
 /** Moves the cursor over a text; its rows are counted only where somebody wants to go back. */
-const advanceOf = (from: number, text: string, columns: number, counting: boolean): Advance => {
+const measureAdvance = (from: number, text: string, columns: number, counting: boolean): CursorAdvance => {
   if (!counting) {
     const line = text.slice(text.lastIndexOf("\n") + 1)
-    return { rows: 0, column: advanceOfLine(line.length === text.length ? from : 0, line, columns).column }
+    return { rows: 0, column: measureLineAdvance(line.length === text.length ? from : 0, line, columns).column }
   }
   const lines = text.split("\n")
   let rows = lines.length - 1
   let column = from
   for (const [index, line] of lines.entries()) {
-    const advance = advanceOfLine(index === 0 ? from : 0, line, columns)
+    const advance = measureLineAdvance(index === 0 ? from : 0, line, columns)
     rows += advance.rows
     column = advance.column
   }
@@ -161,9 +161,9 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   const terminal = [aside, answer].find((sink) => sink.terminal)
   /** Column at which the text on the terminal ends. */
   let column = 0
-  let view = nothing
-  let draft = noDraft
-  let drawn: Drawn | undefined
+  let view = renderNothing
+  let draft = renderNoDraft
+  let drawn: DrawnLines | undefined
   let hidden = false
   /** Row of the end of the text, counted from the first mark on. */
   let row = 0
@@ -174,58 +174,58 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   let returned = false
   let lent = false
 
-  const cursorVisible = (visible: boolean): string => {
+  const toggleCursor = (visible: boolean): string => {
     if (hidden !== visible) return ""
     hidden = !visible
     return visible ? showCursor : hideCursor
   }
 
   /** Goes back to where the text ended, and takes the live lines away. */
-  const erase = (): string => {
+  const eraseLive = (): string => {
     if (drawn === undefined) return ""
     const { columns } = size()
     // A terminal that became narrower has broken the lines by itself.
-    const rowsOf = (width: number): number => Math.max(1, Math.ceil(width / columns))
+    const countRows = (width: number): number => Math.max(1, Math.ceil(width / columns))
     let rows = Math.floor(drawn.column / columns)
-    for (const width of drawn.widths.slice(0, drawn.row)) rows += rowsOf(width)
+    for (const width of drawn.widths.slice(0, drawn.row)) rows += countRows(width)
     drawn = undefined
-    const begin = `\r${up(rows)}${clearBelow}`
+    const begin = `\r${moveUp(rows)}${clearBelow}`
     returned = column >= columns
-    return column === 0 ? begin : `${begin}${up(1)}\r${right(Math.min(column, columns - 1))}`
+    return column === 0 ? begin : `${begin}${moveUp(1)}\r${moveRight(Math.min(column, columns - 1))}`
   }
 
-  const layOut = (): { readonly lines: ReadonlyArray<string>; readonly drawn: Drawn; readonly visible: boolean } => {
+  const layOut = (): { readonly lines: ReadonlyArray<string>; readonly drawn: DrawnLines; readonly visible: boolean } => {
     const { columns, rows } = size()
     const { cursor: below, lines: live } = view({ columns, rows })
     const above = draft({ columns, rows: Math.max(1, rows - live.length - 1) })
     const lines = above.length === 0 ? live : [...above, ...live]
     const cursor = below === undefined ? undefined : { row: above.length + below.row, column: below.column }
-    const widths = lines.map((line) => Width.of(Paint.strip(line)))
+    const widths = lines.map((line) => Width.measure(Paint.strip(line)))
     const last = Math.max(0, lines.length - 1)
     const at = cursor ?? { row: last, column: widths[last] ?? 0 }
     return { lines, drawn: { widths, ...at, text: lines.join("\n") }, visible: cursor !== undefined || lines.length === 0 }
   }
 
-  const draw = ({ drawn: next, lines, visible }: ReturnType<typeof layOut>): string => {
-    if (lines.length === 0) return cursorVisible(true)
+  const drawLines = ({ drawn: next, lines, visible }: ReturnType<typeof layOut>): string => {
+    if (lines.length === 0) return toggleCursor(true)
     drawn = next
     lowest = Math.max(lowest, row + lines.length - (column > 0 ? 0 : 1))
-    return (column > 0 ? "\n" : "") + next.text + up(lines.length - 1 - next.row) + `\r${right(next.column)}` +
-      cursorVisible(visible)
+    return (column > 0 ? "\n" : "") + next.text + moveUp(lines.length - 1 - next.row) + `\r${moveRight(next.column)}` +
+      toggleCursor(visible)
   }
 
-  const write = (sink: Sink, text: string): void => {
+  const writeTo = (sink: Sink, text: string): void => {
     if (text === "") return
     if (!sink.terminal) return sink.write(text)
     const { columns } = size()
-    const before = erase()
+    const before = eraseLive()
     const next = returned && !text.startsWith("\n") ? `\n${text}` : text
     returned = false
-    const advance = advanceOf(column, next, columns, counting)
+    const advance = measureAdvance(column, next, columns, counting)
     column = advance.column
     row += advance.rows
     lowest = Math.max(lowest, row)
-    sink.write(before + next + draw(layOut()))
+    sink.write(before + next + drawLines(layOut()))
   }
 
   const refresh = (): void => {
@@ -234,30 +234,30 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     const same = drawn === undefined
       ? next.lines.length === 0
       : drawn.text === next.drawn.text && drawn.row === next.drawn.row && drawn.column === next.drawn.column
-    if (!same) terminal?.write(erase() + draw(next))
+    if (!same) terminal?.write(eraseLive() + drawLines(next))
   }
 
   /** Forgets where the text of all marks is. */
-  const lose = (): void => {
+  const forgetMarks = (): void => {
     row = lowest + size().rows
     lowest = row
   }
 
   /** After a change of the terminal's size nothing is where it was. */
   const redraw = (): void => {
-    lose()
-    if (drawn !== undefined && !lent) terminal?.write(erase() + draw(layOut()))
+    forgetMarks()
+    if (drawn !== undefined && !lent) terminal?.write(eraseLive() + drawLines(layOut()))
   }
 
   const rewrite = (count: number, text: string): void => {
     const { columns, rows } = size()
-    lose()
+    forgetMarks()
     // Below a line that was not ended, the live lines begin on the next one.
-    const before = erase()
+    const before = eraseLive()
     const back = count - (column > 0 ? 1 : 0)
     returned = false
-    column = advanceOf(0, text, columns, false).column
-    terminal?.write(`${before}\r${up(Math.min(back, rows))}${clearBelow}${text}${draw(layOut())}`)
+    column = measureAdvance(0, text, columns, false).column
+    terminal?.write(`${before}\r${moveUp(Math.min(back, rows))}${clearBelow}${text}${drawLines(layOut())}`)
   }
 
   return {
@@ -279,25 +279,25 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
       const { columns, rows } = size()
       const isThere = mark.size.columns === columns && mark.size.rows === rows && mark.column < columns && mark.row > lowest - rows
       if (!isThere) return false
-      const before = erase()
-      const back = `${up(row - mark.row)}\r${right(mark.column)}${clearBelow}`
+      const before = eraseLive()
+      const back = `${moveUp(row - mark.row)}\r${moveRight(mark.column)}${clearBelow}`
       row = mark.row
       column = mark.column
       returned = false
-      answer.write(before + back + draw(layOut()))
+      answer.write(before + back + drawLines(layOut()))
       return true
     },
-    print: (text) => write(answer, text),
-    say: (text) => write(aside, text),
+    print: (text) => writeTo(answer, text),
+    say: (text) => writeTo(aside, text),
     endLine: () => {
-      if (column > 0 && terminal !== undefined) write(terminal, "\n")
+      if (column > 0 && terminal !== undefined) writeTo(terminal, "\n")
     },
     live: (next) => {
       view = next
       refresh()
     },
     draft: (next) => {
-      draft = next ?? noDraft
+      draft = next ?? renderNoDraft
     },
     refresh,
     redraw,
@@ -312,7 +312,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
       let gone = Math.max(0, count - (rows - (drawn?.widths.length ?? 0)))
       let from = 0
       for (; from < lines.length; from++) {
-        const height = advanceOfLine(0, lines[from] ?? "", columns).rows + 1
+        const height = measureLineAdvance(0, lines[from] ?? "", columns).rows + 1
         if (height > gone) break
         gone -= height
         count -= height
@@ -321,10 +321,10 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     },
     clear: () => {
       drawn = undefined
-      lose()
+      forgetMarks()
       column = 0
       returned = false
-      terminal?.write(`\u001b[2J\u001b[H${draw(layOut())}`)
+      terminal?.write(`\u001b[2J\u001b[H${drawLines(layOut())}`)
     }
   }
 }

@@ -31,72 +31,72 @@ interface Section {
 
 const speakers: Readonly<Record<Prompt.Message["role"], string>> = { system: "System", user: "You", assistant: "Agent", tool: "Tool" }
 
-const readableJson = (value: unknown): string => typeof value === "string" ? value : SafeText.json(value, 2)
+const formatReadable = (value: unknown): string => typeof value === "string" ? value : SafeText.toJson(value, 2)
 
-const clean = (text: string): string => Redaction.redactText(SafeText.plain(text))
+const cleanText = (text: string): string => Redaction.redactText(SafeText.toPlainText(text))
 
-const blockOf = (part: Prompt.Part): ReadonlyArray<Block> => {
+const toBlocks = (part: Prompt.Part): ReadonlyArray<Block> => {
   switch (part.type) {
     case "text":
     case "reasoning":
-      return part.text.trim() === "" ? [] : [{ kind: part.type, name: "", text: clean(part.text) }]
+      return part.text.trim() === "" ? [] : [{ kind: part.type, name: "", text: cleanText(part.text) }]
     case "file":
-      return [{ kind: "text", name: "", text: clean(`[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}]`) }]
+      return [{ kind: "text", name: "", text: cleanText(`[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}]`) }]
     case "tool-call":
-      return [{ kind: "call", name: clean(part.name), text: clean(readableJson(part.params)) }]
+      return [{ kind: "call", name: cleanText(part.name), text: cleanText(formatReadable(part.params)) }]
     case "tool-result":
-      return [{ kind: "result", name: clean(`${part.name}${part.isFailure ? " (failed)" : ""}`), text: clean(readableJson(part.result)) }]
+      return [{ kind: "result", name: cleanText(`${part.name}${part.isFailure ? " (failed)" : ""}`), text: cleanText(formatReadable(part.result)) }]
     default:
       return []
   }
 }
 
-const sectionsOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Section> =>
+const toSections = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Section> =>
   messages.flatMap(({ content, role }) => {
-    const blocks = typeof content === "string" ? [{ kind: "text", name: "", text: clean(content) } as const] : content.flatMap(blockOf)
+    const blocks = typeof content === "string" ? [{ kind: "text", name: "", text: cleanText(content) } as const] : content.flatMap(toBlocks)
     return blocks.length === 0 ? [] : [{ speaker: speakers[role], blocks }]
   })
 
-const titleOf = ({ id, title }: Session): string => clean(SafeText.line(title ?? `Session ${id}`))
+const formatTitle = ({ id, title }: Session): string => cleanText(SafeText.toLine(title ?? `Session ${id}`))
 
-const factsOf = (session: Session): ReadonlyArray<readonly [string, string]> => [
+const listFacts = (session: Session): ReadonlyArray<readonly [string, string]> => [
   ["Session", session.id],
   ["Started", new Date(session.startedAt).toISOString()],
   ["Model", `${session.model} (${session.provider})`],
   ["Source", session.source],
   ["Directory", session.cwd ?? "unknown"],
   ["Ended", session.endReason ?? "not ended"],
-  ["Tokens", `${Usage.totalTokens(session.usage)}`]
-].map(([name = "", value = ""]) => [name, clean(SafeText.line(value))] as const)
+  ["Tokens", `${Usage.countTotalTokens(session.usage)}`]
+].map(([name = "", value = ""]) => [name, cleanText(SafeText.toLine(value))] as const)
 
-const fenced = (text: string): string => {
+const fenceText = (text: string): string => {
   const longest = Math.max(2, ...Array.from(text.matchAll(/`+/gu), ([run]) => run.length))
   const fence = "`".repeat(longest + 1)
   return `${fence}\n${text.replace(/\n$/u, "")}\n${fence}`
 }
 
-const markdownBlock = ({ kind, name, text }: Block): string => {
+const renderMarkdownBlock = ({ kind, name, text }: Block): string => {
   if (kind === "text") return text
-  return kind === "reasoning" ? `_Reasoning_\n\n${fenced(text)}` : `_${kind === "call" ? "Call" : "Result"}: ${name}_\n\n${fenced(text)}`
+  return kind === "reasoning" ? `_Reasoning_\n\n${fenceText(text)}` : `_${kind === "call" ? "Call" : "Result"}: ${name}_\n\n${fenceText(text)}`
 }
 
 /** The conversations as one Markdown document. */
-export const markdown = (all: ReadonlyArray<Conversation>): string =>
+export const renderMarkdown = (all: ReadonlyArray<Conversation>): string =>
   all.map(({ messages, session }) =>
     [
-      `# ${titleOf(session)}`,
-      factsOf(session).map(([name, value]) => `- ${name}: ${value}`).join("\n"),
-      ...sectionsOf(messages).flatMap(({ blocks, speaker }) => [`## ${speaker}`, ...blocks.map(markdownBlock)])
+      `# ${formatTitle(session)}`,
+      listFacts(session).map(([name, value]) => `- ${name}: ${value}`).join("\n"),
+      ...toSections(messages).flatMap(({ blocks, speaker }) => [`## ${speaker}`, ...blocks.map(renderMarkdownBlock)])
     ].join("\n\n") + "\n").join("\n---\n\n")
 
 const signs: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&#39;" }
 
-const escaped = (text: string): string => text.replace(/[&<>"']/gu, (sign) => signs[sign] ?? sign)
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/gu, (sign) => signs[sign] ?? sign)
 
-const htmlBlock = ({ kind, name, text }: Block): string => {
-  if (kind === "text") return `<pre class="text">${escaped(text)}</pre>`
+const renderHtmlBlock = ({ kind, name, text }: Block): string => {
+  if (kind === "text") return `<pre class="text">${escapeHtml(text)}</pre>`
   const title = kind === "reasoning" ? "Reasoning" : `${kind === "call" ? "Call" : "Result"}: ${name}`
-  return `<details><summary>${escaped(title)}</summary><pre>${escaped(text)}</pre></details>`
+  return `<details><summary>${escapeHtml(title)}</summary><pre>${escapeHtml(text)}</pre></details>`
 }
 
 const style = `:root { color-scheme: light dark; }
@@ -110,30 +110,30 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; font-si
 dd { margin: 0; overflow-wrap: anywhere; }
 summary { cursor: pointer; font: 14px ui-monospace, monospace; }`
 
-const htmlSession = ({ messages, session }: Conversation): string =>
+const renderHtmlSession = ({ messages, session }: Conversation): string =>
   `<article>
-<h1>${escaped(titleOf(session))}</h1>
-<dl>${factsOf(session).map(([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`).join("")}</dl>
-${sectionsOf(messages).map(({ blocks, speaker }) => `<section class="${speaker}"><h3>${speaker}</h3>${blocks.map(htmlBlock).join("\n")}</section>`).join("\n")}
+<h1>${escapeHtml(formatTitle(session))}</h1>
+<dl>${listFacts(session).map(([name, value]) => `<dt>${escapeHtml(name)}</dt><dd>${escapeHtml(value)}</dd>`).join("")}</dl>
+${toSections(messages).map(({ blocks, speaker }) => `<section class="${speaker}"><h3>${speaker}</h3>${blocks.map(renderHtmlBlock).join("\n")}</section>`).join("\n")}
 </article>`
 
 /** The conversations as one page. It has no script, and its policy allows none. */
-export const html = (all: ReadonlyArray<Conversation>): string => {
+export const renderHtml = (all: ReadonlyArray<Conversation>): string => {
   const [only, ...more] = all
-  const title = only !== undefined && more.length === 0 ? titleOf(only.session) : `${all.length} sessions`
+  const title = only !== undefined && more.length === 0 ? formatTitle(only.session) : `${all.length} sessions`
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)}</title>
+<title>${escapeHtml(title)}</title>
 <style>
 ${style}
 </style>
 </head>
 <body>
-${all.map(htmlSession).join("\n<hr>\n")}
+${all.map(renderHtmlSession).join("\n<hr>\n")}
 </body>
 </html>
 `

@@ -21,7 +21,7 @@ const eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 const heights = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"]
 
 /** A bar of a share, 0 to 1, of some columns. What is more than nothing is seen. */
-const bar = (share: number, columns: number): string => {
+const drawBar = (share: number, columns: number): string => {
   const parts = share <= 0 ? 0 : Math.max(1, Math.round(share * columns * 8))
   return "█".repeat(Math.floor(parts / 8)) + (eighths[parts % 8] ?? "")
 }
@@ -31,18 +31,18 @@ const smallest = 4
 const largest = 40
 
 /** One line for each value: name, bar, note. The largest value has the longest bar. */
-export const bars = (rows: ReadonlyArray<Bar>, { columns, paint }: Room, color: Attribute = "cyan"): ReadonlyArray<string> => {
+export const renderBars = (rows: ReadonlyArray<Bar>, { columns, paint }: Room, color: Attribute = "cyan"): ReadonlyArray<string> => {
   if (rows.length === 0) return []
   const most = Math.max(...rows.map(({ value }) => value))
-  const noteWidth = Math.min(Math.max(...rows.map(({ note }) => Width.of(note))), Math.floor(columns / 2))
-  const widest = Math.max(...rows.map(({ name }) => Width.of(name)))
+  const noteWidth = Math.min(Math.max(...rows.map(({ note }) => Width.measure(note))), Math.floor(columns / 2))
+  const widest = Math.max(...rows.map(({ name }) => Width.measure(name)))
   const names = Math.max(1, Math.min(widest, Math.max(8, columns - noteWidth - smallest - 4), columns - noteWidth - 2))
   const room = Math.min(largest, columns - names - noteWidth - 4)
   return rows.map(({ name, note, value }) => {
     const head = Width.pad(Width.cut(name, names), names)
     const tail = Width.cut(note, noteWidth)
-    const drawn = room < smallest ? "" : `${paint.text(bar(most === 0 ? 0 : value / most, room), color)}${
-      " ".repeat(room - Width.of(bar(most === 0 ? 0 : value / most, room)))
+    const drawn = room < smallest ? "" : `${paint.text(drawBar(most === 0 ? 0 : value / most, room), color)}${
+      " ".repeat(room - Width.measure(drawBar(most === 0 ? 0 : value / most, room)))
     }  `
     return `${head}  ${drawn}${tail}`.trimEnd()
   })
@@ -55,7 +55,7 @@ export interface Point {
 }
 
 /** Sums neighbours, so that at most `count` points are left; a sum has the name of its first point. */
-const merged = (points: ReadonlyArray<Point>, count: number): ReadonlyArray<Point> => {
+const mergePoints = (points: ReadonlyArray<Point>, count: number): ReadonlyArray<Point> => {
   const size = Math.ceil(points.length / count)
   return size <= 1 ? points : Array.from({ length: Math.ceil(points.length / size) }, (_, index) => {
     const some = points.slice(index * size, (index + 1) * size)
@@ -64,16 +64,16 @@ const merged = (points: ReadonlyArray<Point>, count: number): ReadonlyArray<Poin
 }
 
 /** Columns over time, `rows` lines high, with the first and the last name below. `label` writes the largest value. */
-export const timeline = (
+export const renderTimeline = (
   points: ReadonlyArray<Point>,
   { columns, paint }: Room,
   label: (value: number) => string,
   rows = 4
 ): ReadonlyArray<string> => {
-  const scale = Width.of(label(Math.max(0, ...points.map(({ value }) => value))))
-  const shown = merged(points, Math.max(1, columns - scale - 2))
+  const scale = Width.measure(label(Math.max(0, ...points.map(({ value }) => value))))
+  const shown = mergePoints(points, Math.max(1, columns - scale - 2))
   const most = Math.max(0, ...shown.map(({ value }) => value))
-  const axis = Width.of(label(most))
+  const axis = Width.measure(label(most))
   const wide = Math.max(1, Math.min(4, Math.floor((columns - axis - 2) / Math.max(1, shown.length))))
   const lines = Array.from({ length: rows }, (_, index) => {
     const row = rows - 1 - index
@@ -87,7 +87,7 @@ export const timeline = (
   const first = points[0]?.name ?? ""
   const last = points.at(-1)?.name ?? ""
   const width = Math.min(columns - axis - 2, shown.length * wide)
-  const gap = width - Width.of(first) - Width.of(last)
+  const gap = width - Width.measure(first) - Width.measure(last)
   const names = first === last || gap < 1 ? first : `${first}${" ".repeat(gap)}${last}`
   return [...lines, `${" ".repeat(axis + 2)}${Width.cut(names, columns - axis - 2)}`]
 }

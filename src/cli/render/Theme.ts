@@ -14,7 +14,7 @@
  * Source: `hermes-product.md` §1.8.
  */
 import * as Result from "effect/Result"
-import { nearest } from "../../domain/Similarity.ts"
+import { findNearest } from "../../domain/Similarity.ts"
 
 /** Roles of text. */
 export const roles = ["muted", "accent", "heading", "link", "success", "warning", "error", "added", "removed", "keyword", "string", "comment", "number"] as const
@@ -52,13 +52,13 @@ export const light: Theme = {
 }
 
 /** Nothing dim; what matters is bold or underlined too. Its colours stand out on black and on white. */
-export const highContrast = (background: Background): Theme => {
-  const colour = (name: number): string => background === "dark" ? `1;${90 + name}` : `1;${30 + name}`
+export const makeHighContrast = (background: Background): Theme => {
+  const formatColour = (name: number): string => background === "dark" ? `1;${90 + name}` : `1;${30 + name}`
   return {
     name: "high-contrast",
     codes: {
-      muted: "", accent: background === "dark" ? colour(6) : colour(4), heading: "1;4", link: "4", success: colour(2), warning: background === "dark" ? colour(3) : colour(5),
-      error: `${colour(1)};4`, added: colour(2), removed: colour(1), keyword: "1", string: "", comment: "", number: ""
+      muted: "", accent: background === "dark" ? formatColour(6) : formatColour(4), heading: "1;4", link: "4", success: formatColour(2), warning: background === "dark" ? formatColour(3) : formatColour(5),
+      error: `${formatColour(1)};4`, added: formatColour(2), removed: formatColour(1), keyword: "1", string: "", comment: "", number: ""
     }
   }
 }
@@ -72,7 +72,7 @@ export const builtin = ["auto", "dark", "light", "high-contrast"] as const
 const names = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"]
 const looks: ReadonlyMap<string, string> = new Map([["bold", "1"], ["dim", "2"], ["italic", "3"], ["underline", "4"]])
 
-const colourOf = (word: string): string | undefined => {
+const parseColour = (word: string): string | undefined => {
   const bright = word.startsWith("bright-")
   const index = names.indexOf(bright ? word.slice(7) : word)
   if (index >= 0) return String((bright ? 90 : 30) + index)
@@ -82,10 +82,10 @@ const colourOf = (word: string): string | undefined => {
 }
 
 /** Reads a look of the settings as the parameters of an escape sequence; undefined where it is none. */
-export const codesOf = (look: string): string | undefined => {
+export const parseCodes = (look: string): string | undefined => {
   const words = look.trim().toLowerCase().split(/\s+/)
   if (words.length === 1 && words[0] === "default") return ""
-  const codes = words.map((word, index) => looks.get(word) ?? (index === words.length - 1 ? colourOf(word) : undefined))
+  const codes = words.map((word, index) => looks.get(word) ?? (index === words.length - 1 ? parseColour(word) : undefined))
   return codes.every((code) => code !== undefined) ? codes.join(";") : undefined
 }
 
@@ -98,14 +98,14 @@ export interface ThemeSettings {
   readonly themes: Readonly<Record<string, CustomTheme>>
 }
 
-const named = (name: "dark" | "light" | "high-contrast", background: Background): Theme =>
-  name === "dark" ? dark : name === "light" ? light : highContrast(background)
+const getBuiltinTheme = (name: "dark" | "light" | "high-contrast", background: Background): Theme =>
+  name === "dark" ? dark : name === "light" ? light : makeHighContrast(background)
 
-const custom = (name: string, given: CustomTheme, background: Background): Theme => {
-  const { codes } = named(given.base, background)
+const makeCustomTheme = (name: string, given: CustomTheme, background: Background): Theme => {
+  const { codes } = getBuiltinTheme(given.base, background)
   const own = roles.flatMap((role) => {
     const look = given[role]
-    const read = look === undefined ? undefined : codesOf(look)
+    const read = look === undefined ? undefined : parseCodes(look)
     return read === undefined ? [] : [[role, read] as const]
   })
   return { name, codes: { ...codes, ...Object.fromEntries(own) } }
@@ -113,16 +113,16 @@ const custom = (name: string, given: CustomTheme, background: Background): Theme
 
 /** Finds the theme of a name; the failure is a name that nothing has. */
 export const find = (name: string, { themes }: Pick<ThemeSettings, "themes">, background: Background): Result.Result<Theme, string> => {
-  if (Object.hasOwn(themes, name) && themes[name] !== undefined) return Result.succeed(custom(name, themes[name], background))
-  if (name === "auto") return Result.succeed(named(background, background))
-  return name === "dark" || name === "light" || name === "high-contrast" ? Result.succeed(named(name, background)) : Result.fail(name)
+  if (Object.hasOwn(themes, name) && themes[name] !== undefined) return Result.succeed(makeCustomTheme(name, themes[name], background))
+  if (name === "auto") return Result.succeed(getBuiltinTheme(background, background))
+  return name === "dark" || name === "light" || name === "high-contrast" ? Result.succeed(getBuiltinTheme(name, background)) : Result.fail(name)
 }
 
 /** Query for the background of a terminal. Nobody waits for the answer: some terminals give none. */
 export const query = "\u001b]11;?\u0007"
 
 /** Background in the answer of a terminal (`11;rgb:ffff/ffff/ffff`); undefined where it says nothing about it. */
-export const backgroundOf = (report: string): Background | undefined => {
+export const parseBackground = (report: string): Background | undefined => {
   const parts = /^11;rgba?:([0-9a-f]{1,4})\/([0-9a-f]{1,4})\/([0-9a-f]{1,4})/i.exec(report)?.slice(1)
   if (parts === undefined) return undefined
   const [red = 0, green = 0, blue = 0] = parts.map((part) => parseInt(part, 16) / (16 ** part.length - 1))
@@ -130,7 +130,7 @@ export const backgroundOf = (report: string): Background | undefined => {
 }
 
 /** Background that `COLORFGBG` tells (`15;0`); dark where it tells nothing. */
-export const backgroundIn = (variables: Readonly<Record<string, string | undefined>>): Background => {
+export const readBackground = (variables: Readonly<Record<string, string | undefined>>): Background => {
   const number = Number(variables["COLORFGBG"]?.split(";").at(-1) || Number.NaN)
   return number === 7 || number > 8 && number <= 15 ? "light" : "dark"
 }
@@ -140,9 +140,9 @@ export const use = (settings: ThemeSettings, background: Background, ...paints: 
   const found = find(settings.theme, settings, background)
   for (const { theme } of paints) if (theme !== undefined && Result.isSuccess(found)) theme.value = found.success
   if (Result.isSuccess(found)) return undefined
-  const near = nearest(settings.theme, [...builtin, ...Object.keys(settings.themes)])
+  const near = findNearest(settings.theme, [...builtin, ...Object.keys(settings.themes)])
   return `display.theme: there is no theme "${settings.theme}"${near === undefined ? `: it is ${builtin.join(", ")} or a name of display.themes` : `: did you mean "${near}"?`}`
 }
 
 /** The theme that a program begins with, before anything is known. */
-export const current = (): CurrentTheme => ({ value: dark })
+export const makeCurrentTheme = (): CurrentTheme => ({ value: dark })

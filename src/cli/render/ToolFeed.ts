@@ -73,7 +73,7 @@ interface ToolFeed {
   readonly live: (now: number, columns: number, frame: string) => ReadonlyArray<string>
 }
 
-const idle = (name: string): Call => ({
+const makeIdleCall = (name: string): Call => ({
   name,
   params: undefined,
   preview: "",
@@ -87,21 +87,21 @@ const idle = (name: string): Call => ({
 export type Calls = ReadonlyMap<string, Call>
 
 /** The open calls after an event. */
-export const stepCalls = (calls: Calls, event: ToolEvent, now: number): Calls => {
+export const updateCalls = (calls: Calls, event: ToolEvent, now: number): Calls => {
   const call = calls.get(event.callId)
-  const put = (next: Call): Calls => new Map(calls).set(event.callId, next)
+  const putCall = (next: Call): Calls => new Map(calls).set(event.callId, next)
   switch (event._tag) {
     case "ToolInputStarted":
-      return put(idle(event.name))
+      return putCall(makeIdleCall(event.name))
     case "ToolInputDelta": {
       if (call === undefined) return calls
       const input = call.input.length < keptInput ? call.input + event.text : call.input
-      return put({ ...call, input, inputLength: call.inputLength + event.text.length })
+      return putCall({ ...call, input, inputLength: call.inputLength + event.text.length })
     }
     case "ToolStarted":
-      return put({ ...call ?? idle(event.name), params: event.params, preview: ToolText.preview(event.params), startedAt: now })
+      return putCall({ ...call ?? makeIdleCall(event.name), params: event.params, preview: ToolText.summariseParams(event.params), startedAt: now })
     case "ToolProgress":
-      return call === undefined ? calls : put({ ...call, progress: event.text })
+      return call === undefined ? calls : putCall({ ...call, progress: event.text })
     case "ToolFinished": {
       const next = new Map(calls)
       next.delete(event.callId)
@@ -111,11 +111,11 @@ export const stepCalls = (calls: Calls, event: ToolEvent, now: number): Calls =>
 }
 
 /** Returns the arguments of a call: what the model wrote, where it never ran. */
-export const paramsOf = (call: Call | undefined): unknown => call?.params ?? Option.getOrUndefined(Json.parse(call?.input ?? ""))
+export const readParams = (call: Call | undefined): unknown => call?.params ?? Option.getOrUndefined(Json.parse(call?.input ?? ""))
 
-const size = (length: number): string => length < 1000 ? `${length} B` : `${(length / 1000).toFixed(1)} kB`
+const formatSize = (length: number): string => length < 1000 ? `${length} B` : `${(length / 1000).toFixed(1)} kB`
 
-const named = (name: string): string => Width.cut(SafeText.line(name), 40)
+const formatName = (name: string): string => Width.cut(SafeText.toLine(name), 40)
 
 /** Place for lines about calls. */
 interface Room {
@@ -126,43 +126,43 @@ interface Room {
 }
 
 /** The arguments in what room the rest of the line leaves, behind a space. */
-const fitted = (preview: string, room: number, previewLength: number): string => {
+const fitPreview = (preview: string, room: number, previewLength: number): string => {
   const text = Width.cut(preview, Math.max(0, Math.min(room - 1, previewLength === 0 ? room : previewLength)))
   return text === "" ? "" : ` ${text}`
 }
 
-const barOf = (paint: Paint): string => paint.text("┊", "dim")
+const renderBar = (paint: Paint): string => paint.text("┊", "dim")
 
 /** A call that is closed, in one line. */
-export const line = (
+export const renderLine = (
   event: Pick<EventOf<"ToolFinished">, "durationMillis" | "name" | "output" | "status">,
   preview: string,
   { columns, paint, previewLength }: Room,
-  outcome = ToolText.outcome(event.status, event.output)
+  outcome = ToolText.describeOutcome(event.status, event.output)
 ): string => {
   const [mark, attribute] = marks[event.status]
-  const room = Math.max(0, columns - Width.of(`┊ ${mark} `))
-  const name = Width.cut(named(event.name), room)
-  const time = event.status === "ok" || event.status === "error" ? ` · ${ToolText.duration(event.durationMillis)}` : ""
-  const shownTime = Width.of(name + time) > room ? "" : time
+  const room = Math.max(0, columns - Width.measure(`┊ ${mark} `))
+  const name = Width.cut(formatName(event.name), room)
+  const time = event.status === "ok" || event.status === "error" ? ` · ${ToolText.formatDuration(event.durationMillis)}` : ""
+  const shownTime = Width.measure(name + time) > room ? "" : time
   const told = Width.cut(outcome, Math.max(16, columns >> 1))
-  const ending = Width.cut(told === "" ? "" : ` · ${told}`, Math.max(0, room - Width.of(name + shownTime)))
-  const what = fitted(preview, columns - Width.of(`┊ ${mark} ${name}${shownTime}${ending}`), previewLength)
-  return `${barOf(paint)} ${paint.text(mark, attribute)} ${paint.text(name, "bold")}${what}${paint.text(shownTime, "dim")}${
+  const ending = Width.cut(told === "" ? "" : ` · ${told}`, Math.max(0, room - Width.measure(name + shownTime)))
+  const what = fitPreview(preview, columns - Width.measure(`┊ ${mark} ${name}${shownTime}${ending}`), previewLength)
+  return `${renderBar(paint)} ${paint.text(mark, attribute)} ${paint.text(name, "bold")}${what}${paint.text(shownTime, "dim")}${
     paint.text(ending, event.status === "ok" ? "yellow" : attribute)
   }`
 }
 
 /** The beginning of a result below its call, at most so many lines. */
-export const details = (
+export const renderDetails = (
   event: Pick<EventOf<"ToolFinished">, "output">,
   params: unknown,
   { columns, paint }: Pick<Room, "columns" | "paint">
 ): ReadonlyArray<string> => {
-  const { lines, more } = ToolText.lines(event.output, resultLines)
-  return [ToolText.whole(params), ...lines, ...more === 0 ? [] : [`… ${more} more ${more === 1 ? "line" : "lines"}`]]
+  const { lines, more } = ToolText.toLines(event.output, resultLines)
+  return [ToolText.formatParams(params), ...lines, ...more === 0 ? [] : [`… ${more} more ${more === 1 ? "line" : "lines"}`]]
     .filter((text) => text !== "")
-    .map((text) => `${barOf(paint)}   ${paint.text(Width.cut(text.replaceAll("\t", "  "), columns - 4), "dim")}`)
+    .map((text) => `${renderBar(paint)}   ${paint.text(Width.cut(text.replaceAll("\t", "  "), columns - 4), "dim")}`)
 }
 
 /** Makes the lines about tool calls. */
@@ -170,51 +170,51 @@ export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolF
   let calls: Calls = new Map()
   const seen = new Set<string>()
 
-  const finished = (event: EventOf<"ToolFinished">, call: Call | undefined, columns: number): ReadonlyArray<string> => {
+  const renderFinishedCall = (event: EventOf<"ToolFinished">, call: Call | undefined, columns: number): ReadonlyArray<string> => {
     const isNew = !seen.has(event.name)
     seen.add(event.name)
     const shown = verbosity()
     if (shown === "off" || (shown === "new" && !isNew && event.status === "ok")) return []
-    const params = paramsOf(call)
+    const params = readParams(call)
     const room = { columns, paint, previewLength }
-    const first = line(event, call?.preview || ToolText.preview(params), room)
-    return shown === "verbose" ? [first, ...details(event, params, room)] : [first]
+    const first = renderLine(event, call?.preview || ToolText.summariseParams(params), room)
+    return shown === "verbose" ? [first, ...renderDetails(event, params, room)] : [first]
   }
 
   return {
     take: (event, now, columns) => {
       const call = calls.get(event.callId)
-      calls = stepCalls(calls, event, now)
-      return event._tag === "ToolFinished" ? finished(event, call, columns ?? wide) : []
+      calls = updateCalls(calls, event, now)
+      return event._tag === "ToolFinished" ? renderFinishedCall(event, call, columns ?? wide) : []
     },
     live: (now, columns, frame) =>
-      verbosity() === "off" ? [] : liveCalls(calls, now, frame, { columns, paint, previewLength })
+      verbosity() === "off" ? [] : renderLiveCalls(calls, now, frame, { columns, paint, previewLength })
   }
 }
 
-const lastLine = (text: string): string => SafeText.text(text.slice(-400)).trimEnd().split("\n").at(-1)?.trim() ?? ""
+const readLastLine = (text: string): string => SafeText.sanitise(text.slice(-400)).trimEnd().split("\n").at(-1)?.trim() ?? ""
 
-const liveLine = (call: Call, now: number, frame: string, { columns, paint, previewLength }: Room): string => {
-  const spinner = `${barOf(paint)} ${paint.text(frame, "cyan")} `
-  const room = Math.max(0, columns - Width.of(`┊ ${frame} `))
-  const name = Width.cut(named(call.name), room)
-  const cut = (text: string): string => Width.cut(text, Math.max(0, room - Width.of(name)))
-  if (call.startedAt === undefined) return `${spinner}${name}${paint.text(cut(` … ${size(call.inputLength)}`), "dim")}`
-  const time = cut(` · ${ToolText.elapsed(now - call.startedAt)}`)
-  const what = fitted(call.preview, columns - Width.of(`┊ ${frame} ${name}${time}`), previewLength)
-  const rest = columns - Width.of(`┊ ${frame} ${name}${what}${time}`) - 3
-  const told = call.progress === "" || rest < 12 ? "" : ` · ${Width.cut(lastLine(call.progress), rest)}`
+const renderLiveLine = (call: Call, now: number, frame: string, { columns, paint, previewLength }: Room): string => {
+  const spinner = `${renderBar(paint)} ${paint.text(frame, "cyan")} `
+  const room = Math.max(0, columns - Width.measure(`┊ ${frame} `))
+  const name = Width.cut(formatName(call.name), room)
+  const cutToRoom = (text: string): string => Width.cut(text, Math.max(0, room - Width.measure(name)))
+  if (call.startedAt === undefined) return `${spinner}${name}${paint.text(cutToRoom(` … ${formatSize(call.inputLength)}`), "dim")}`
+  const time = cutToRoom(` · ${ToolText.formatElapsed(now - call.startedAt)}`)
+  const what = fitPreview(call.preview, columns - Width.measure(`┊ ${frame} ${name}${time}`), previewLength)
+  const rest = columns - Width.measure(`┊ ${frame} ${name}${what}${time}`) - 3
+  const told = call.progress === "" || rest < 12 ? "" : ` · ${Width.cut(readLastLine(call.progress), rest)}`
   return `${spinner}${paint.text(name, "bold")}${what}${paint.text(time + told, "dim")}`
 }
 
 /** The lines of calls that are under way. */
-export const liveCalls = (calls: Calls, now: number, frame: string, room: Room): ReadonlyArray<string> => {
+export const renderLiveCalls = (calls: Calls, now: number, frame: string, room: Room): ReadonlyArray<string> => {
   const under = Array.from(calls.values())
   const running = under.filter(({ startedAt }) => startedAt !== undefined)
   const shown = running.length > 0 ? running : under.slice(-1)
-  const lines = shown.slice(0, liveLines).map((call) => liveLine(call, now, frame, room))
+  const lines = shown.slice(0, liveLines).map((call) => renderLiveLine(call, now, frame, room))
   const more = shown.length - lines.length
-  return more > 0 ? [...lines, `${barOf(room.paint)} ${room.paint.text(`… and ${more} more`, "dim")}`] : lines
+  return more > 0 ? [...lines, `${renderBar(room.paint)} ${room.paint.text(`… and ${more} more`, "dim")}`] : lines
 }
 
 /** Live lines of children at most. */
@@ -240,7 +240,7 @@ interface Child {
 export type Children = ReadonlyMap<string, Child>
 
 /** The children after an event. */
-export const stepChildren = (children: Children, event: ChildEvent, now: number): Children => {
+export const updateChildren = (children: Children, event: ChildEvent, now: number): Children => {
   const next = new Map(children)
   const child = children.get(event.subagentId)
   if (event._tag === "SubagentStarted") next.set(event.subagentId, { goal: event.goal, since: now, at: "" })
@@ -249,7 +249,7 @@ export const stepChildren = (children: Children, event: ChildEvent, now: number)
   return next
 }
 
-const safe = (text: string): string => Redaction.redactText(SafeText.line(text))
+const toSafeLine = (text: string): string => Redaction.redactText(SafeText.toLine(text))
 
 const childMarks: Readonly<Record<string, readonly [mark: string, attribute: Attribute]>> = {
   completed: ["✓", "green"],
@@ -257,23 +257,23 @@ const childMarks: Readonly<Record<string, readonly [mark: string, attribute: Att
   interrupted: ["○", "dim"]
 }
 
-const childBar = (paint: Paint): string => `${barOf(paint)}   `
+const renderChildBar = (paint: Paint): string => `${renderBar(paint)}   `
 
-const childText = (mark: string, attribute: Attribute, goal: string, facts: string, { columns, paint }: Pick<Room, "columns" | "paint">): string => {
-  const room = Math.max(8, columns - Width.of(`┊   ${mark} ${facts}`))
-  const cut = Width.cut(safe(goal), room)
-  const rest = Width.cut(facts, Math.max(0, columns - Width.of(`┊   ${mark} ${cut}`)))
-  return `${childBar(paint)}${paint.text(mark, attribute)} ${cut}${paint.text(rest, "dim")}`
+const renderChildText = (mark: string, attribute: Attribute, goal: string, facts: string, { columns, paint }: Pick<Room, "columns" | "paint">): string => {
+  const room = Math.max(8, columns - Width.measure(`┊   ${mark} ${facts}`))
+  const cut = Width.cut(toSafeLine(goal), room)
+  const rest = Width.cut(facts, Math.max(0, columns - Width.measure(`┊   ${mark} ${cut}`)))
+  return `${renderChildBar(paint)}${paint.text(mark, attribute)} ${cut}${paint.text(rest, "dim")}`
 }
 
 /** A child that began or ended, in one line. */
-export const childLine = (event: EventOf<"SubagentStarted" | "SubagentFinished">, room: Pick<Room, "columns" | "paint">): string => {
-  if (event._tag === "SubagentStarted") return childText("▸", "cyan", event.goal, "", room)
+export const renderChild = (event: EventOf<"SubagentStarted" | "SubagentFinished">, room: Pick<Room, "columns" | "paint">): string => {
+  if (event._tag === "SubagentStarted") return renderChildText("▸", "cyan", event.goal, "", room)
   const [mark, attribute] = childMarks[event.status] ?? ["✗", "red"]
   const status = event.status === "completed" ? "" : ` · ${event.status}`
   const tools = event.toolCount === 0 ? "" : ` · ${event.toolCount} ${event.toolCount === 1 ? "tool call" : "tool calls"}`
-  const facts = `${status}${tools} · ${Usage.totalTokens(event.usage)} tokens · ${ToolText.duration(event.durationMillis)}`
-  return childText(mark, attribute, event.goal, facts, room)
+  const facts = `${status}${tools} · ${Usage.countTotalTokens(event.usage)} tokens · ${ToolText.formatDuration(event.durationMillis)}`
+  return renderChildText(mark, attribute, event.goal, facts, room)
 }
 
 /** Tells if a line about a child is wanted. */
@@ -283,22 +283,22 @@ export const isChildShown = (event: EventOf<"SubagentStarted" | "SubagentFinishe
     : shown !== "off" && (shown !== "new" || event.status !== "completed")
 
 /** The lines of children that work. */
-export const liveChildLines = (children: Children, now: number, frame: string, room: Pick<Room, "columns" | "paint">): ReadonlyArray<string> => {
+export const renderLiveChildren = (children: Children, now: number, frame: string, room: Pick<Room, "columns" | "paint">): ReadonlyArray<string> => {
   const all = Array.from(children.values())
   const lines = all.slice(0, liveChildren).map(({ at, goal, since }) =>
-    childText(frame, "cyan", goal, `${at === "" ? "" : ` · ${safe(at)}`} · ${ToolText.elapsed(now - since)}`, room))
+    renderChildText(frame, "cyan", goal, `${at === "" ? "" : ` · ${toSafeLine(at)}`} · ${ToolText.formatElapsed(now - since)}`, room))
   const more = all.length - lines.length
-  return more > 0 ? [...lines, `${childBar(room.paint)}${room.paint.text(`… and ${more} more`, "dim")}`] : lines
+  return more > 0 ? [...lines, `${renderChildBar(room.paint)}${room.paint.text(`… and ${more} more`, "dim")}`] : lines
 }
 
 /** Makes the lines about sub-agents: one when one begins, one when it ends, and a live line for each that works. */
-export const children = ({ verbosity }: { readonly verbosity: () => Verbosity }, paint: Paint): ChildFeed => {
+export const makeChildFeed = ({ verbosity }: { readonly verbosity: () => Verbosity }, paint: Paint): ChildFeed => {
   let working: Children = new Map()
   return {
     take: (event, now, columns) => {
-      working = stepChildren(working, event, now)
-      return event._tag !== "SubagentProgress" && isChildShown(event, verbosity()) ? [childLine(event, { columns: columns ?? wide, paint })] : []
+      working = updateChildren(working, event, now)
+      return event._tag !== "SubagentProgress" && isChildShown(event, verbosity()) ? [renderChild(event, { columns: columns ?? wide, paint })] : []
     },
-    live: (now, columns, frame) => verbosity() === "off" ? [] : liveChildLines(working, now, frame, { columns, paint })
+    live: (now, columns, frame) => verbosity() === "off" ? [] : renderLiveChildren(working, now, frame, { columns, paint })
   }
 }

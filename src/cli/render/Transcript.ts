@@ -70,7 +70,7 @@ export interface Transcript extends Pick<Screen.Screen, "asidePaint" | "size" | 
 }
 
 /** Text that is being written, and its length on the screen. */
-interface Open {
+interface OpenBlock {
   readonly block: Block.TextBlock | Block.ReasoningBlock
   readonly push: (piece: string) => string
   readonly end: () => string
@@ -81,13 +81,13 @@ interface Open {
   readonly isSeen: boolean
 }
 
-const linesIn = (text: string): ReadonlyArray<string> => text === "" ? [] : text.replace(/\n$/, "").split("\n")
+const splitLines = (text: string): ReadonlyArray<string> => text === "" ? [] : text.replace(/\n$/, "").split("\n")
 
 export const make = (screen: Screen.Screen, appearance: Appearance): Transcript => {
   const blocks: Array<Block.Block> = []
   const details = new WeakMap<Block.Block, Block.Detail>()
   const marks = new WeakMap<Block.Block, Screen.Mark>()
-  const layouts = BlockLines.layouts()
+  const layouts = BlockLines.makeLayouts()
   let weight = 0
   /** Blocks that were written. */
   let written = 0
@@ -95,7 +95,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
   let floor = 0
   let turn = 0
   let markdown: Markdown.Make | undefined
-  let open: Open | undefined
+  let open: OpenBlock | undefined
   let openMark: Screen.Mark | undefined
   let last: Block.Block | undefined
   let lent = false
@@ -103,7 +103,7 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
   let outdated: (() => void) | undefined
   let columns = screen.size().columns
 
-  const lookAt = (width: number): BlockLines.Look => ({
+  const makeLook = (width: number): BlockLines.Look => ({
     columns: Math.max(1, width - 1),
     paint: screen.asidePaint,
     markdown: appearance.markdown,
@@ -112,31 +112,31 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     showReasoning: appearance.showReasoning,
     previewLength: appearance.previewLength
   })
-  const look = (): BlockLines.Look => lookAt(screen.size().columns)
-  const detailOf = (block: Block.Block): Block.Detail => details.get(block) ?? "part"
+  const readLook = (): BlockLines.Look => makeLook(screen.size().columns)
+  const getDetail = (block: Block.Block): Block.Detail => details.get(block) ?? "part"
 
-  const keep = (block: Block.Block): void => {
+  const storeBlock = (block: Block.Block): void => {
     blocks.push(block)
-    weight += Block.weight(block)
+    weight += Block.measureWeight(block)
     if (blocks.length <= mostBlocks && weight <= mostCharacters) return
     while (blocks.length > mostBlocks - givenUp || (weight > mostCharacters && blocks.length > 1)) {
       const first = blocks.shift()
-      if (first !== undefined) weight -= Block.weight(first)
+      if (first !== undefined) weight -= Block.measureWeight(first)
       written = Math.max(0, written - 1)
       floor = Math.max(0, floor - 1)
       turn = Math.max(0, turn - 1)
     }
   }
 
-  const textOf = (before: Block.Block | undefined, block: Block.Block, at: BlockLines.Look): string => {
-    const lines = layouts.lines(block, detailOf(block), at)
+  const renderBlock = (before: Block.Block | undefined, block: Block.Block, at: BlockLines.Look): string => {
+    const lines = layouts.lines(block, getDetail(block), at)
     if (lines.length === 0) return ""
     const end = block._tag === "Lines" && !block.text.endsWith("\n") ? "" : "\n"
     return `${BlockLines.isApart(before, block) ? "\n" : ""}${lines.join("\n")}${end}`
   }
 
   /** Writes the blocks that were not written yet. */
-  const settle = (): void => {
+  const writeBlocks = (): void => {
     for (; written < blocks.length; written++) {
       const block = blocks[written]
       if (block === undefined) continue
@@ -144,26 +144,26 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
         const mark = screen.mark()
         if (mark !== undefined) marks.set(block, mark)
       }
-      const text = textOf(last, block, look())
+      const text = renderBlock(last, block, readLook())
       if (text === "") continue
       last = block
       screen.say(text)
     }
   }
 
-  const begun = (block: Open["block"]): Open => {
+  const beginBlock = (block: OpenBlock["block"]): OpenBlock => {
     if (block._tag === "Reasoning") {
       if (!appearance.showReasoning) return { block, push: () => "", end: () => "", draft: () => "", given: 0, isSeen: false }
-      const { end, push } = RunText.reasoningText(screen.asidePaint, () => look().columns)
+      const { end, push } = RunText.makeReasoningText(screen.asidePaint, () => readLook().columns)
       return { block, push, end, draft: () => "", given: 0, isSeen: false }
     }
-    const renderer = markdown?.({ mode: appearance.markdown, paint: screen.asidePaint, columns: () => look().columns })
+    const renderer = markdown?.({ mode: appearance.markdown, paint: screen.asidePaint, columns: () => readLook().columns })
     if (renderer === undefined) return { block, push: (piece) => piece, end: () => "", draft: () => "", given: 0, isSeen: false }
     return { block, push: (piece) => renderer.push(piece), end: () => renderer.end(), draft: () => renderer.open(), given: 0, isSeen: false }
   }
 
   /** Writes a piece of what is open. */
-  const show = (piece: string, state: Open): Open => {
+  const showPiece = (piece: string, state: OpenBlock): OpenBlock => {
     if (piece === "") return state
     const gap = !state.isSeen && BlockLines.isApart(last, state.block) ? "\n" : ""
     last = state.block
@@ -173,39 +173,39 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     return next
   }
 
-  const advance = (block: Open["block"]): void => {
+  const advanceOpen = (block: OpenBlock["block"]): void => {
     if (open === undefined || open.block._tag !== block._tag) {
-      open = begun(block)
+      open = beginBlock(block)
       openMark = screen.mark()
     }
     const piece = open.push(block.text.slice(open.given))
     open = { ...open, block, given: block.text.length }
-    show(piece, open)
+    showPiece(piece, open)
   }
 
   const isOpen = (block: Block.Block): boolean =>
     open !== undefined && open.block._tag === block._tag && (block._tag !== "Text" || open.block._tag !== "Text" || block.step === open.block.step)
 
   /** Ends what is open with the block that it became. */
-  const complete = (block: Open["block"], state: Open): void => {
+  const completeOpen = (block: OpenBlock["block"], state: OpenBlock): void => {
     const rest = state.push(block.text.slice(state.given)) + state.end()
-    const seen = show(rest, state)
+    const seen = showPiece(rest, state)
     open = undefined
     if (openMark !== undefined) marks.set(block, openMark)
     if (seen.isSeen) last = block
-    keep(block)
+    storeBlock(block)
     written = blocks.length
     screen.refresh()
   }
 
   const put = (block: Block.Block): void => {
     const state = open
-    if ((block._tag === "Text" || block._tag === "Reasoning") && state !== undefined && isOpen(block) && !lent) return complete(block, state)
+    if ((block._tag === "Text" || block._tag === "Reasoning") && state !== undefined && isOpen(block) && !lent) return completeOpen(block, state)
     if ((block._tag === "Text" || block._tag === "Reasoning") && isOpen(block)) open = undefined
     // The begun text can no longer be erased: this stands below it.
     if (open?.isSeen === true) openMark = undefined
-    keep(block)
-    if (!lent) settle()
+    storeBlock(block)
+    if (!lent) writeBlocks()
   }
 
   const say = (text: string): void => {
@@ -221,59 +221,59 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     // A line that was begun goes on; the others are broken like those of any block.
     const end = before.text.endsWith("\n") ? 0 : text.indexOf("\n") + 1 || text.length
     const rest = text.slice(end)
-    screen.say(text.slice(0, end) + (rest === "" ? "" : textOf(undefined, { _tag: "Lines", text: rest, place: "own" }, look())))
+    screen.say(text.slice(0, end) + (rest === "" ? "" : renderBlock(undefined, { _tag: "Lines", text: rest, place: "own" }, readLook())))
   }
 
-  const draft: Screen.Draft = ({ columns, rows }) => {
+  const drawDraft: Screen.Draft = ({ columns, rows }) => {
     const text = open?.draft() ?? ""
     if (text === "" || open === undefined) return []
     const lines = text.split("\n").slice(0, -1).map((line) =>
-      Width.of(Paint.strip(line)) < columns ? line : Width.cut(Paint.strip(line), columns - 1))
+      Width.measure(Paint.strip(line)) < columns ? line : Width.cut(Paint.strip(line), columns - 1))
     const apart = !open.isSeen && BlockLines.isApart(last, open.block) ? [""] : []
     return [...apart, ...lines].slice(-rows)
   }
-  screen.draft(draft)
+  screen.draft(drawDraft)
 
   /** Rows that lines take on a terminal that breaks them by itself. */
-  const rowsOf = (lines: ReadonlyArray<string>, width: number): number =>
-    lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(Width.of(Paint.strip(line)) / width)), 0)
+  const countRows = (lines: ReadonlyArray<string>, width: number): number =>
+    lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(Width.measure(Paint.strip(line)) / width)), 0)
 
   /** Text of an open block that is final at a look, and the block as it goes on from there. */
-  const again = (state: Open): { readonly piece: string; readonly next: Open } => {
-    const next = begun(state.block)
+  const replayOpen = (state: OpenBlock): { readonly piece: string; readonly next: OpenBlock } => {
+    const next = beginBlock(state.block)
     return { piece: next.push(state.block.text.slice(0, state.given)), next: { ...next, given: state.given } }
   }
 
   /** Lays out again what is on the screen: the rows that it has, and the text in their place. */
-  const laidOut = (): { readonly rows: number; readonly text: string } => {
+  const layOutAgain = (): { readonly rows: number; readonly text: string } => {
     const size = screen.size()
-    const before = lookAt(columns)
+    const before = makeLook(columns)
     columns = size.columns
     let rows = 0
     let from = written
     if (open?.isSeen === true) {
       const renderer = open.block._tag === "Text" ? markdown?.({ mode: appearance.markdown, paint: screen.asidePaint, columns: () => before.columns }) : undefined
       const shown = renderer?.push(open.block.text.slice(0, open.given)) ?? ""
-      rows += rowsOf(linesIn(shown), size.columns) + 1
+      rows += countRows(splitLines(shown), size.columns) + 1
     }
     while (from > floor && rows < size.rows) {
       from--
       const block = blocks[from]
       if (block === undefined) continue
-      const lines = layouts.lines(block, detailOf(block), before)
-      rows += rowsOf(lines, size.columns) + (BlockLines.isApart(blocks[from - 1], block) && lines.length > 0 ? 1 : 0)
+      const lines = layouts.lines(block, getDetail(block), before)
+      rows += countRows(lines, size.columns) + (BlockLines.isApart(blocks[from - 1], block) && lines.length > 0 ? 1 : 0)
     }
     let above = blocks[from - 1]
     let text = ""
     for (const block of blocks.slice(from)) {
-      const next = textOf(above, block, look())
+      const next = renderBlock(above, block, readLook())
       if (next !== "") above = block
       text += next
     }
     last = above ?? last
     written = blocks.length
     if (open !== undefined) {
-      const { next, piece } = again(open)
+      const { next, piece } = replayOpen(open)
       if (piece !== "") text += (BlockLines.isApart(above, open.block) ? "\n" : "") + piece
       open = { ...next, isSeen: piece !== "" }
       if (open.isSeen) last = open.block
@@ -281,8 +281,8 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     return { rows, text }
   }
 
-  const rewrite = (): void => {
-    const { rows, text } = laidOut()
+  const rewriteScreen = (): void => {
+    const { rows, text } = layOutAgain()
     const [all, most] = [text.split("\n"), 2 * screen.size().rows]
     screen.rewrite(rows, all.length > most ? all.slice(-most).join("\n") : text)
   }
@@ -298,9 +298,9 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     const mark = block === undefined ? openMark : marks.get(block)
     const isUnseen = first < 0 && state?.isSeen !== true
     if (!lent && isLast && (isUnseen || (mark !== undefined && screen.takeBack(mark)))) {
-      if (first >= 0) for (const taken of blocks.splice(first)) weight -= Block.weight(taken)
+      if (first >= 0) for (const taken of blocks.splice(first)) weight -= Block.measureWeight(taken)
       written = Math.min(written, blocks.length)
-      last = blocks.findLast((one) => layouts.lines(one, detailOf(one), look()).length > 0)
+      last = blocks.findLast((one) => layouts.lines(one, getDetail(one), readLook()).length > 0)
       return
     }
     for (const [index, taken] of first < 0 ? [] : blocks.entries()) {
@@ -310,15 +310,15 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     put({ _tag: "Notice", level: "info", text: isChanged ? "The answer was changed:" : "The answer above was taken back." })
   }
 
-  const paint = (): void => {
-    const { rows, text } = laidOut()
+  const repaintScreen = (): void => {
+    const { rows, text } = layOutAgain()
     screen.repaint(rows, text)
   }
 
   const redraw = (): void => {
-    if (lent) outdated = rewrite
+    if (lent) outdated = rewriteScreen
     else if (screen.size().columns === columns) screen.redraw()
-    else rewrite()
+    else rewriteScreen()
   }
 
   return {
@@ -340,8 +340,8 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     say,
     put,
     write: (block) => {
-      if (!lent) return advance(block)
-      open = open === undefined || open.block._tag !== block._tag ? begun(block) : { ...open, block }
+      if (!lent) return advanceOpen(block)
+      open = open === undefined || open.block._tag !== block._tag ? beginBlock(block) : { ...open, block }
     },
     takeBack,
     beginTurn: () => {
@@ -353,28 +353,28 @@ export const make = (screen: Screen.Screen, appearance: Appearance): Transcript 
     },
     blocks: () => blocks,
     open: () => open?.block,
-    look,
+    look: readLook,
     layouts,
-    detailOf,
+    detailOf: getDetail,
     setDetail: (block, detail) => {
-      if (detailOf(block) === detail) return
-      outdated = rewrite
+      if (getDetail(block) === detail) return
+      outdated = rewriteScreen
       details.set(block, detail)
     },
     repaint: () => {
-      if (lent) outdated ??= paint
-      else paint()
+      if (lent) outdated ??= repaintScreen
+      else repaintScreen()
     },
     lend: (isLent) => {
       lent = isLent
       screen.lend(isLent)
       if (isLent) return
-      const renew = screen.size().columns === columns ? outdated : rewrite
+      const renew = screen.size().columns === columns ? outdated : rewriteScreen
       outdated = undefined
       if (renew !== undefined) renew()
       else {
-        settle()
-        if (open !== undefined) advance(open.block)
+        writeBlocks()
+        if (open !== undefined) advanceOpen(open.block)
         screen.refresh()
       }
     }

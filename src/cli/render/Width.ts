@@ -26,13 +26,13 @@ const emojiSequence = /\u{fe0f}|\u{200d}\p{Extended_Pictographic}|\p{Regional_In
 /** Making one takes milliseconds, and most text needs none. */
 let segmenter: Intl.Segmenter | undefined
 
-const widthOfCodePoint = (char: string): number => zero.test(char) ? 0 : wide.test(char) ? 2 : 1
+const measureCodePoint = (char: string): number => zero.test(char) ? 0 : wide.test(char) ? 2 : 1
 
-const widthOfGrapheme = (grapheme: string): number => {
-  if (grapheme.length === 1) return widthOfCodePoint(grapheme)
+const measureGrapheme = (grapheme: string): number => {
+  if (grapheme.length === 1) return measureCodePoint(grapheme)
   if (emojiSequence.test(grapheme)) return 2
   let width = 0
-  for (const char of grapheme) width += widthOfCodePoint(char)
+  for (const char of grapheme) width += measureCodePoint(char)
   return width
 }
 
@@ -43,20 +43,20 @@ export interface Grapheme {
 }
 
 /** The characters of a text as a user sees them. */
-export function* graphemes(text: string): Generator<Grapheme> {
+export function* splitGraphemes(text: string): Generator<Grapheme> {
   if (ascii.test(text)) {
     for (let index = 0; index < text.length; index++) yield { text: text.charAt(index), width: 1 }
     return
   }
   segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" })
-  for (const { segment } of segmenter.segment(text)) yield { text: segment, width: widthOfGrapheme(segment) }
+  for (const { segment } of segmenter.segment(text)) yield { text: segment, width: measureGrapheme(segment) }
 }
 
 /** The columns of a text of one line. */
-export const of = (text: string): number => {
+export const measure = (text: string): number => {
   if (ascii.test(text)) return text.length
   let width = 0
-  for (const grapheme of graphemes(text)) width += grapheme.width
+  for (const grapheme of splitGraphemes(text)) width += grapheme.width
   return width
 }
 
@@ -65,7 +65,7 @@ export const split = (text: string, columns: number): readonly [head: string, re
   if (text.length <= columns && ascii.test(text)) return [text, ""]
   let width = 0
   let length = 0
-  for (const grapheme of graphemes(text)) {
+  for (const grapheme of splitGraphemes(text)) {
     width += grapheme.width
     if (width > columns) break
     length += grapheme.text.length
@@ -82,7 +82,7 @@ export const cut = (text: string, columns: number): string => {
 
 /** Filled up with spaces. */
 export const pad = (text: string, columns: number, align: "left" | "right" | "center" = "left"): string => {
-  const missing = Math.max(0, columns - of(text))
+  const missing = Math.max(0, columns - measure(text))
   if (align === "left") return text + " ".repeat(missing)
   if (align === "right") return " ".repeat(missing) + text
   const before = missing >> 1

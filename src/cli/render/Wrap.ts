@@ -36,10 +36,10 @@ interface Unit extends Width.Grapheme {
   readonly style: Style
 }
 
-const widthOf = (units: ReadonlyArray<Unit>): number => units.reduce((sum, { width }) => sum + width, 0)
+const measureUnits = (units: ReadonlyArray<Unit>): number => units.reduce((sum, { width }) => sum + width, 0)
 
 /** Neighbours of one style are painted together. */
-const painted = (paint: Paint, units: ReadonlyArray<Unit>): string => {
+const paintUnits = (paint: Paint, units: ReadonlyArray<Unit>): string => {
   let out = ""
   let text = ""
   let style: Style | undefined
@@ -73,23 +73,23 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
   /** A word that goes over the edge is under way. */
   let overflowing = false
 
-  const newLine = (): void => {
+  const startLine = (): void => {
     out += `\n${layout.rest}`
     column = 0
     space = ""
   }
 
-  const put = (units: ReadonlyArray<Unit>, width: number): void => {
+  const putUnits = (units: ReadonlyArray<Unit>, width: number): void => {
     const style = units[0]?.style
-    column += spaceWidth() + width
+    column += measureSpace() + width
     out += style !== undefined && style === before && isVisible(style) ? paint.span(space, style) : space
-    out += painted(paint, units)
+    out += paintUnits(paint, units)
     before = units.at(-1)?.style
     space = ""
   }
 
   const placeLong = (units: ReadonlyArray<Unit>): void => {
-    if (column > 0 && !overflowing) newLine()
+    if (column > 0 && !overflowing) startLine()
     overflowing = true
     let line: Array<Unit> = []
     let width = 0
@@ -97,39 +97,39 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
       // A word that is cut goes on behind its earlier pieces in this line.
       const begun = layout.longWords === "cut" ? column : 0
       if (begun + width + unit.width > room && begun + line.length > 0) {
-        if (line.length > 0) put(line, width)
-        if (layout.longWords === "cut") newLine()
+        if (line.length > 0) putUnits(line, width)
+        if (layout.longWords === "cut") startLine()
         line = []
         width = 0
       }
       line.push(unit)
       width += unit.width
     }
-    put(line, width)
+    putUnits(line, width)
   }
 
-  const place = (units: ReadonlyArray<Unit>): void => {
-    const width = widthOf(units)
+  const placeUnits = (units: ReadonlyArray<Unit>): void => {
+    const width = measureUnits(units)
     if (overflowing || width > room) return placeLong(units)
-    if (column > 0 && column + spaceWidth() + width > room) newLine()
-    put(units, width)
+    if (column > 0 && column + measureSpace() + width > room) startLine()
+    putUnits(units, width)
   }
 
-  const spaceWidth = (): number => {
+  const measureSpace = (): number => {
     let at = column
     for (const char of space) at += char === "\t" ? 8 - (layout.indent + at) % 8 : 1
     return at - column
   }
 
-  const wordLength = (): number => word.reduce((sum, piece) => sum + piece.text.length, 0)
+  const measureWord = (): number => word.reduce((sum, piece) => sum + piece.text.length, 0)
 
   /** The word in parts that nothing divides: an ASCII word that fits a line is never divided. */
-  const unitsOf = (): Array<Unit> =>
-    wordAscii && wordLength() <= room
+  const toUnits = (): Array<Unit> =>
+    wordAscii && measureWord() <= room
       ? word.map(({ style, text }) => ({ text, style, width: text.length }))
-      : word.flatMap(({ style, text }) => Array.from(Width.graphemes(text), (grapheme) => ({ ...grapheme, style })))
+      : word.flatMap(({ style, text }) => Array.from(Width.splitGraphemes(text), (grapheme) => ({ ...grapheme, style })))
 
-  const keep = (units: ReadonlyArray<Unit>): void => {
+  const storeUnits = (units: ReadonlyArray<Unit>): void => {
     word = []
     for (const { style, text } of units) append(text, style)
   }
@@ -141,21 +141,21 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
   }
 
   /** Gives the parts of the word that no later character can change; all of it when it is whole. */
-  const settle = (whole: boolean): void => {
-    const units = unitsOf()
+  const settleWord = (whole: boolean): void => {
+    const units = toUnits()
     // A selector may still change the last character, and with it whether there is a break before it.
     const last = whole ? units.length : units.length - 1
     let from = 0
     for (let index = 1; index < last; index++) {
       const [a, b] = [units[index - 1], units[index]]
       if (!wordAscii && a !== undefined && b !== undefined && breaksBetween(a, b)) {
-        place(units.slice(from, index))
+        placeUnits(units.slice(from, index))
         overflowing = false
         from = index
       }
     }
     if (whole) {
-      if (from < units.length) place(units.slice(from))
+      if (from < units.length) placeUnits(units.slice(from))
       word = []
       wordAscii = true
       overflowing = false
@@ -176,17 +176,17 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
       block.push(unit)
       width += unit.width
     }
-    keep(units.slice(from))
+    storeUnits(units.slice(from))
   }
 
   const addText = (text: string, style: Style): void => {
     append(text, style)
     if (wordAscii) wordAscii = /^[\x20-\x7e]*$/.test(text)
-    if (!wordAscii || wordLength() > room) settle(false)
+    if (!wordAscii || measureWord() > room) settleWord(false)
   }
 
   const addSpace = (text: string): void => {
-    if (word.length > 0) settle(true)
+    if (word.length > 0) settleWord(true)
     space += text
   }
 
@@ -205,14 +205,14 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
       return flush()
     },
     end: () => {
-      if (word.length > 0) settle(true)
+      if (word.length > 0) settleWord(true)
       return flush()
     }
   }
 }
 
 /** The lines of a text that is there as a whole. */
-export const lines = (spans: ReadonlyArray<Span>, columns: number, paint: Paint): ReadonlyArray<string> => {
+export const wrapLines = (spans: ReadonlyArray<Span>, columns: number, paint: Paint): ReadonlyArray<string> => {
   const wrap = make({ columns, first: "", rest: "", indent: 0, longWords: "cut" }, paint)
   let out = ""
   for (const span of spans) out += wrap.add(span)

@@ -15,9 +15,9 @@
 import * as Option from "effect/Option"
 import * as SchemaAST from "effect/SchemaAST"
 import * as Json from "../../domain/Json.ts"
-import { nearest } from "../../domain/Similarity.ts"
+import { findNearest } from "../../domain/Similarity.ts"
 import { type FieldRules, factsKey, type Unsupported } from "../Fields.ts"
-import { fileKey, providerKeysKey, SettingsSchema } from "../Settings.ts"
+import { toFileKey, providerKeysKey, SettingsSchema } from "../Settings.ts"
 
 /** A mapping with declared keys, by their names in the file. */
 export interface Section {
@@ -55,18 +55,18 @@ export interface Value {
 /** The shape of one place. */
 export type Shape = Section | MapOf | ListOf | Value
 
-const factsOf = (ast: SchemaAST.AST): FieldRules => SchemaAST.resolveAt<FieldRules>(factsKey)(ast) ?? {}
+const readFacts = (ast: SchemaAST.AST): FieldRules => SchemaAST.resolveAt<FieldRules>(factsKey)(ast) ?? {}
 
-const describe = (ast: SchemaAST.AST): string | undefined => SchemaAST.resolveAt<string>("expected")(ast)
+const readExpected = (ast: SchemaAST.AST): string | undefined => SchemaAST.resolveAt<string>("expected")(ast)
 
-const value = (ast: SchemaAST.AST, kinds: Value["kinds"], expected: string): Value => ({
+const makeValue = (ast: SchemaAST.AST, kinds: Value["kinds"], expected: string): Value => ({
   _tag: "Value",
   kinds,
-  expected: describe(ast) ?? expected,
-  facts: factsOf(ast)
+  expected: readExpected(ast) ?? expected,
+  facts: readFacts(ast)
 })
 
-const union = (ast: SchemaAST.Union): Value => {
+const makeUnion = (ast: SchemaAST.Union): Value => {
   const words = ast.types.flatMap((type) => SchemaAST.isLiteral(type) ? [String(type.literal)] : [])
   const kinds = ast.types.map((type) => {
     if (SchemaAST.isBoolean(type)) return "boolean"
@@ -74,59 +74,59 @@ const union = (ast: SchemaAST.Union): Value => {
     return "string"
   })
   const mapping = ast.types.find((type) => SchemaAST.isObjects(type) && type.indexSignatures.length === 0)
-  return { ...value(ast, new Set(kinds), `one of ${words.join(", ")}`), section: mapping === undefined || !SchemaAST.isObjects(mapping) ? undefined : section(mapping) }
+  return { ...makeValue(ast, new Set(kinds), `one of ${words.join(", ")}`), section: mapping === undefined || !SchemaAST.isObjects(mapping) ? undefined : makeSection(mapping) }
 }
 
-const section = (ast: SchemaAST.Objects): Section => ({
+const makeSection = (ast: SchemaAST.Objects): Section => ({
   _tag: "Section",
-  fields: new Map(ast.propertySignatures.map(({ name, type }) => [fileKey(String(name)), of(type)])),
-  keys: new Map(ast.propertySignatures.map(({ name }) => [String(name), fileKey(String(name))])),
-  open: factsOf(ast).open ?? false
+  fields: new Map(ast.propertySignatures.map(({ name, type }) => [toFileKey(String(name)), toShape(type)])),
+  keys: new Map(ast.propertySignatures.map(({ name }) => [String(name), toFileKey(String(name))])),
+  open: readFacts(ast).open ?? false
 })
 
-const of = (ast: SchemaAST.AST): Shape => {
+const toShape = (ast: SchemaAST.AST): Shape => {
   switch (ast._tag) {
     case "Objects": {
       const [index] = ast.indexSignatures
-      return index === undefined ? section(ast) : { _tag: "MapOf", item: of(index.type), facts: factsOf(ast) }
+      return index === undefined ? makeSection(ast) : { _tag: "MapOf", item: toShape(index.type), facts: readFacts(ast) }
     }
     case "Arrays": {
       const [item] = ast.rest
       return item === undefined
-        ? value(ast, new Set(["list"]), "a list")
-        : { _tag: "ListOf", item: of(item), facts: factsOf(ast) }
+        ? makeValue(ast, new Set(["list"]), "a list")
+        : { _tag: "ListOf", item: toShape(item), facts: readFacts(ast) }
     }
     case "Union":
-      return union(ast)
+      return makeUnion(ast)
     case "Literal":
-      return value(ast, new Set(["string"]), String(ast.literal))
+      return makeValue(ast, new Set(["string"]), String(ast.literal))
     case "Number":
-      return value(ast, new Set(["number"]), "a number")
+      return makeValue(ast, new Set(["number"]), "a number")
     case "Boolean":
-      return value(ast, new Set(["boolean"]), "true or false")
+      return makeValue(ast, new Set(["boolean"]), "true or false")
     case "String":
     case "Declaration":
-      return value(ast, new Set(["string"]), "a string")
+      return makeValue(ast, new Set(["string"]), "a string")
     default:
-      return value(ast, new Set(["anything"]), "anything")
+      return makeValue(ast, new Set(["anything"]), "anything")
   }
 }
 
 let cached: Section | undefined
 
 /** The shape of the whole file. */
-export const rootShape = (): Section => cached ??= section(SettingsSchema.ast)
+export const getRootShape = (): Section => cached ??= makeSection(SettingsSchema.ast)
 
 /** The key in the file of a field, by this key or by the name of its decoded value. */
-export const keyOf = ({ keys }: Section, name: string): string => keys.get(name) ?? name
+export const findFileKey = ({ keys }: Section, name: string): string => keys.get(name) ?? name
 
 /** The shape at a path of the file, list positions included; undefined where nothing is declared. */
-export const shapeAt = (shape: Shape, path: ReadonlyArray<string | number>): Shape | undefined => {
+export const findShape = (shape: Shape, path: ReadonlyArray<string | number>): Shape | undefined => {
   let current: Shape | undefined = shape
   for (const key of path) {
     switch (current?._tag) {
       case "Section":
-        current = current.fields.get(keyOf(current, String(key)))
+        current = current.fields.get(findFileKey(current, String(key)))
         break
       case "MapOf":
       case "ListOf":
@@ -160,19 +160,19 @@ export const findPrototypeKey = (value: unknown, path: Path = []): Path | undefi
 }
 
 /** The shape at a path as users write it: `<provider>.api_keys` may have any name in front. */
-export const shapeOfPath = (path: ReadonlyArray<string>): Shape | undefined => {
+export const findShapeOfPath = (path: ReadonlyArray<string>): Shape | undefined => {
   if (findReservedName(path) !== undefined) return undefined
-  return shapeAt(rootShape(), path) ??
-    (path.length > 1 && !rootShape().fields.has(path[0] ?? "") ? shapeAt(rootShape(), [providerKeysKey, ...path]) : undefined)
+  return findShape(getRootShape(), path) ??
+    (path.length > 1 && !getRootShape().fields.has(path[0] ?? "") ? findShape(getRootShape(), [providerKeysKey, ...path]) : undefined)
 }
 
 /** The path of the setting that a path most likely stands for, each wrong name replaced by the nearest; undefined where one has none. */
-export const nearestPath = (path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
+export const findNearestPath = (path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
   const found: Array<string> = []
   for (const name of path) {
-    const parent = shapeAt(rootShape(), found)
-    const known = shapeAt(rootShape(), [...found, name]) !== undefined
-    const meant = known ? name : parent?._tag === "Section" ? nearest(name, parent.fields.keys()) : undefined
+    const parent = findShape(getRootShape(), found)
+    const known = findShape(getRootShape(), [...found, name]) !== undefined
+    const meant = known ? name : parent?._tag === "Section" ? findNearest(name, parent.fields.keys()) : undefined
     if (meant === undefined) return undefined
     found.push(meant)
   }
@@ -193,11 +193,11 @@ export const isSecret = (shape: Shape): boolean => {
 }
 
 /** The mark of a key that nothing reads yet. */
-export const unsupported = (shape: Shape): Unsupported | undefined =>
+export const readUnsupported = (shape: Shape): Unsupported | undefined =>
   shape._tag === "Value" || shape._tag === "ListOf" ? shape.facts.unsupported : undefined
 
 /** Describes the value that a place of this shape takes. */
-export const expected = (shape: Shape): string => {
+export const describeExpected = (shape: Shape): string => {
   switch (shape._tag) {
     case "Section":
     case "MapOf":
@@ -219,19 +219,19 @@ export type Path = ReadonlyArray<string | number>
 export const isMapping = (value: unknown): value is Mapping =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const own = (tree: unknown, key: string | number): unknown => {
+const readOwn = (tree: unknown, key: string | number): unknown => {
   if (Array.isArray(tree)) return tree[Number(key)]
   return isMapping(tree) && Object.hasOwn(tree, key) ? tree[String(key)] : undefined
 }
 
 /** Value at a place, or undefined. */
-export const get = (tree: unknown, path: Path): unknown => path.reduce(own, tree)
+export const get = (tree: unknown, path: Path): unknown => path.reduce(readOwn, tree)
 
 /** A copy with a value at a place; mappings that are missing on the way are made. */
 export const set = (tree: unknown, path: ReadonlyArray<string>, value: unknown): unknown => {
   const [key, ...rest] = path
   if (key === undefined) return value
-  return { ...(isMapping(tree) ? tree : {}), [key]: set(own(tree, key), rest, value) }
+  return { ...(isMapping(tree) ? tree : {}), [key]: set(readOwn(tree, key), rest, value) }
 }
 
 /** A copy without the place. */
@@ -245,11 +245,11 @@ export const remove = (tree: unknown, path: ReadonlyArray<string>): unknown => {
 const showKey = (key: string): string => /^[\w<>-]+$/.test(key) ? key : JSON.stringify(key)
 
 /** The place as it is in the file: see `gatherProviderKeys`. */
-export const inFile = (path: Path): Path => path[0] === providerKeysKey ? path.slice(1) : path
+export const toFilePath = (path: Path): Path => path[0] === providerKeysKey ? path.slice(1) : path
 
 /** A place as users read it: `agent.max_turns`, `fallback_providers[0].model`, `providers.x.models."a.b"`. */
-export const show = (path: Path): string =>
-  inFile(path).reduce<string>((shown, key) => {
+export const formatPath = (path: Path): string =>
+  toFilePath(path).reduce<string>((shown, key) => {
     if (typeof key === "number") return `${shown}[${key}]`
     return shown === "" ? showKey(key) : `${shown}.${showKey(key)}`
   }, "")
@@ -266,24 +266,24 @@ const words: Readonly<Record<string, boolean>> = {
 }
 
 /** The boolean that a word means, in any case. */
-export const boolean = (text: string): boolean | undefined => words[text.trim().toLowerCase()]
+export const parseBoolean = (text: string): boolean | undefined => words[text.trim().toLowerCase()]
 
 const numeric = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
 
-const items = (text: string, separator: string): ReadonlyArray<string> =>
+const splitItems = (text: string, separator: string): ReadonlyArray<string> =>
   text.split(separator).map((item) => item.trim()).filter((item) => item !== "")
 
-const json = (text: string, fits: (value: unknown) => boolean): unknown =>
+const parseJson = (text: string, fits: (value: unknown) => boolean): unknown =>
   Option.getOrElse(Option.filter(Json.parse(text), (value) => fits(value) && findPrototypeKey(value) === undefined), () => text)
 
-const single = (text: string, { kinds }: Value): unknown => {
-  if (kinds.has("anything")) return json(text, () => true)
+const coerceScalar = (text: string, { kinds }: Value): unknown => {
+  if (kinds.has("anything")) return parseJson(text, () => true)
   if (kinds.has("boolean")) {
-    const word = boolean(text)
+    const word = parseBoolean(text)
     if (word !== undefined) return word
   }
   if (kinds.has("number") && numeric.test(text.trim())) return Number(text)
-  if (kinds.has("list") && text.includes(",")) return items(text, ",")
+  if (kinds.has("list") && text.includes(",")) return splitItems(text, ",")
   return text
 }
 
@@ -292,18 +292,18 @@ export const coerce = (text: string, shape: Shape): unknown => {
   switch (shape._tag) {
     case "Section":
     case "MapOf":
-      return json(text, isMapping)
+      return parseJson(text, isMapping)
     case "ListOf":
       return text.trimStart().startsWith("[") || shape.item._tag !== "Value"
-        ? json(text, Array.isArray)
-        : items(text, shape.facts.separator ?? ",").map((item) => coerce(item, shape.item))
+        ? parseJson(text, Array.isArray)
+        : splitItems(text, shape.facts.separator ?? ",").map((item) => coerce(item, shape.item))
     case "Value":
-      return single(text, shape)
+      return coerceScalar(text, shape)
   }
 }
 
 /** A reference to a variable that is not set. */
-interface Missing {
+interface MissingReference {
   readonly path: Path
   readonly variable: string
   readonly reference: string
@@ -316,10 +316,10 @@ const whole = /^\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*)\}$/
 export const expand = (
   tree: unknown,
   lookup: (name: string) => string | undefined
-): { readonly tree: unknown; readonly missing: ReadonlyArray<Missing> } => {
-  const missing: Array<Missing> = []
+): { readonly tree: unknown; readonly missing: ReadonlyArray<MissingReference> } => {
+  const missing: Array<MissingReference> = []
 
-  const text = (value: string, shape: Shape | undefined, path: Path): unknown => {
+  const expandText = (value: string, shape: Shape | undefined, path: Path): unknown => {
     const only = whole.exec(value)?.[1]
     const found = only === undefined ? undefined : lookup(only)
     if (found !== undefined && shape !== undefined) return coerce(found, shape)
@@ -331,25 +331,25 @@ export const expand = (
     })
   }
 
-  const walk = (value: unknown, shape: Shape | undefined, path: Path): unknown => {
+  const expandValue = (value: unknown, shape: Shape | undefined, path: Path): unknown => {
     if (typeof value === "string") {
       const verbatim = shape?._tag === "Value" && shape.facts.verbatim === true
-      return verbatim || !value.includes("${") ? value : text(value, shape, path)
+      return verbatim || !value.includes("${") ? value : expandText(value, shape, path)
     }
-    const inside = (key: string | number) => shape && shapeAt(shape, [key])
-    if (Array.isArray(value)) return value.map((item, index) => walk(item, inside(index), [...path, index]))
+    const findInnerShape = (key: string | number) => shape && findShape(shape, [key])
+    if (Array.isArray(value)) return value.map((item, index) => expandValue(item, findInnerShape(index), [...path, index]))
     if (!isMapping(value)) return value
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, walk(item, inside(key), [...path, key])]))
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, expandValue(item, findInnerShape(key), [...path, key])]))
   }
 
-  return { tree: walk(tree, rootShape(), []), missing }
+  return { tree: expandValue(tree, getRootShape(), []), missing }
 }
 
 /** Names of the variables that a tree refers to. */
-export const references = (tree: unknown): ReadonlyArray<string> => {
+export const listReferences = (tree: unknown): ReadonlyArray<string> => {
   if (typeof tree === "string") {
     return Array.from(tree.matchAll(reference)).flatMap(([match, variable]) => match.startsWith("$$") || variable === undefined ? [] : [variable])
   }
-  if (Array.isArray(tree)) return tree.flatMap(references)
-  return isMapping(tree) ? Object.values(tree).flatMap(references) : []
+  if (Array.isArray(tree)) return tree.flatMap(listReferences)
+  return isMapping(tree) ? Object.values(tree).flatMap(listReferences) : []
 }

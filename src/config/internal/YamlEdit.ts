@@ -33,14 +33,14 @@ type Entry = Pair<ParsedNode, ParsedNode | null>
 type Mapping = YAMLMap.Parsed
 type Path = ReadonlyArray<string>
 
-const indentOf = (line: string): number => line.length - line.trimStart().length
+const measureIndent = (line: string): number => line.length - line.trimStart().length
 const isComment = (line: string): boolean => /^\s*#/.test(line)
 const isBlank = (line: string): boolean => line.trim() === ""
 
-const indented = (lines: ReadonlyArray<string>, indent: number): ReadonlyArray<string> =>
+const indentLines = (lines: ReadonlyArray<string>, indent: number): ReadonlyArray<string> =>
   lines.map((line) => line === "" ? line : " ".repeat(indent) + line)
 
-const rendered = (yaml: Yaml, value: unknown): ReadonlyArray<string> => yaml.render(value).split("\n")
+const renderLines = (yaml: Yaml, value: unknown): ReadonlyArray<string> => yaml.render(value).split("\n")
 
 const isFilled = (value: unknown): boolean => typeof value === "object" && value !== null && Object.keys(value).length > 0
 
@@ -51,7 +51,7 @@ const isBlock = (node: ParsedNode | null): boolean =>
   node?.srcToken?.type === "block-map" || node?.srcToken?.type === "block-seq"
 
 /** The line behind the last one that has something of a node; blank lines at its end are not counted. */
-const endOf = ({ lineOf, lines }: Source, start: number, node: ParsedNode | null): number => {
+const findEnd = ({ lineOf, lines }: Source, start: number, node: ParsedNode | null): number => {
   const last = node === null || isEmptyNode(node) ? start : lineOf(node.range[1] - 1)
   let end = Math.max(last, start) + 1
   while (end > start + 1 && isBlank(lines[end - 1] ?? "")) end--
@@ -61,24 +61,24 @@ const endOf = ({ lineOf, lines }: Source, start: number, node: ParsedNode | null
 }
 
 /** The end of an entry with the comments behind it that stand further right than its key. */
-const endWithComments = ({ lines }: Source, end: number, indent: number): number => {
+const findEndWithComments = ({ lines }: Source, end: number, indent: number): number => {
   let found = end
   for (let at = end; at < lines.length; at++) {
     const line = lines[at] ?? ""
     if (isBlank(line)) continue
-    if (!isComment(line) || indentOf(line) <= indent) break
+    if (!isComment(line) || measureIndent(line) <= indent) break
     found = at + 1
   }
   return found
 }
 
 /** The comment behind an offset on the same line. */
-const commentBehind = (text: string, offset: number): string => {
+const readCommentBehind = (text: string, offset: number): string => {
   const [, comment] = /^[^\r\n]*?(?<=^|\s)(#[^\r\n]*)/.exec(text.slice(offset)) ?? []
   return comment === undefined ? "" : ` ${comment}`
 }
 
-const columnOf = (text: string, offset: number): number => offset - (text.lastIndexOf("\n", offset - 1) + 1)
+const computeColumn = (text: string, offset: number): number => offset - (text.lastIndexOf("\n", offset - 1) + 1)
 
 /** Place of an entry of a block mapping. */
 interface Extent {
@@ -91,7 +91,7 @@ interface Extent {
   readonly comment: string
 }
 
-const extentOf = (source: Source, { key, value }: Entry, map: Mapping, index: number): Extent | undefined => {
+const findExtent = (source: Source, { key, value }: Entry, map: Mapping, index: number): Extent | undefined => {
   const token = map.srcToken?.type === "block-map" ? map.srcToken.items[index] : undefined
   const colon = token?.sep?.find(({ type }) => type === "map-value-ind")?.offset
   const start = source.lineOf(key.range[0])
@@ -99,10 +99,10 @@ const extentOf = (source: Source, { key, value }: Entry, map: Mapping, index: nu
   const isBelow = value === null || isBlock(value) || isEmptyNode(value) || value.srcToken?.type === "block-scalar"
   return {
     start,
-    end: endOf(source, start, value),
-    indent: columnOf(source.text, key.range[0]),
-    head: (source.lines[start] ?? "").slice(0, columnOf(source.text, colon) + 1),
-    comment: commentBehind(source.text, isBelow ? colon + 1 : value.range[1])
+    end: findEnd(source, start, value),
+    indent: computeColumn(source.text, key.range[0]),
+    head: (source.lines[start] ?? "").slice(0, computeColumn(source.text, colon) + 1),
+    comment: readCommentBehind(source.text, isBelow ? colon + 1 : value.range[1])
   }
 }
 
@@ -113,37 +113,37 @@ const listLines = (source: Source, from: number, list: YAMLSeq.Parsed, before: R
   let lead = from
   const items = list.items.map((item, index) => {
     const dash = token.items[index]?.start.find(({ type }) => type === "seq-item-ind")?.offset ?? item.range[0]
-    const end = endOf(source, source.lineOf(dash), item)
+    const end = findEnd(source, source.lineOf(dash), item)
     const lines = source.lines.slice(lead, end)
     lead = end
-    return { indent: columnOf(source.text, dash), lines }
+    return { indent: computeColumn(source.text, dash), lines }
   })
   const left = new Set(items.keys())
   return after.flatMap((value) => {
     const known = Array.from(left).find((index) => Equal.equals(before[index], value))
-    if (known === undefined) return indented(rendered(source.yaml, [value]), items[0]?.indent ?? 0)
+    if (known === undefined) return indentLines(renderLines(source.yaml, [value]), items[0]?.indent ?? 0)
     left.delete(known)
     return items[known]?.lines ?? []
   })
 }
 
 /** Writes the value of an entry anew. */
-const rewrite = (source: Source, { comment, end, head, indent, start }: Extent, node: ParsedNode | null, before: unknown, after: unknown): Splice => {
+const rewriteEntry = (source: Source, { comment, end, head, indent, start }: Extent, node: ParsedNode | null, before: unknown, after: unknown): Splice => {
   if (node !== null && source.yaml.library.isSeq(node) && Array.isArray(before) && Array.isArray(after) && after.length > 0) {
     const kept = listLines(source, start + 1, node, before, after)
     if (kept !== undefined) return { start, end, lines: [source.lines[start] ?? "", ...kept] }
   }
   return isFilled(after)
-    ? { start, end, lines: [head + comment, ...indented(rendered(source.yaml, after), indent + 2)] }
-    : { start, end, lines: [`${head} ${inline(source.yaml, after)}${comment}`] }
+    ? { start, end, lines: [head + comment, ...indentLines(renderLines(source.yaml, after), indent + 2)] }
+    : { start, end, lines: [`${head} ${renderInline(source.yaml, after)}${comment}`] }
 }
 
 /** A scalar or an empty collection, as it stands behind its key. */
-const inline = (yaml: Yaml, value: unknown): string => yaml.render({ k: value }).slice("k: ".length)
+const renderInline = (yaml: Yaml, value: unknown): string => yaml.render({ k: value }).slice("k: ".length)
 
 /** The lines of a new entry for the value at a path. */
-const entryLines = (source: Source, path: Path, value: unknown, indent: number): ReadonlyArray<string> =>
-  indented(rendered(source.yaml, Tree.set({}, path, value)), indent)
+const renderEntryLines = (source: Source, path: Path, value: unknown, indent: number): ReadonlyArray<string> =>
+  indentLines(renderLines(source.yaml, Tree.set({}, path, value)), indent)
 
 /** A splice that adds lines. */
 const insertAt = (start: number, lines: ReadonlyArray<string>): Splice => ({ start, end: start, lines })
@@ -155,35 +155,35 @@ const isKey = ({ library }: Yaml, key: ParsedNode, name: string): boolean =>
  * Finds the lines that change in a block mapping; `change` makes the new value of an entry that is written anew, of the path
  * that is left below it.
  */
-const edit = (source: Source, map: Mapping, tree: unknown, path: Path, change: (before: unknown, rest: Path) => unknown): Splice | undefined => {
+const editMapping = (source: Source, map: Mapping, tree: unknown, path: Path, change: (before: unknown, rest: Path) => unknown): Splice | undefined => {
   const [name = "", ...rest] = path
   const index = map.items.findIndex(({ key }) => isKey(source.yaml, key, name))
   const pair = map.items[index]
   if (pair === undefined) {
     const last = map.items.length - 1
-    const extent = map.items[last] && extentOf(source, map.items[last], map, last)
+    const extent = map.items[last] && findExtent(source, map.items[last], map, last)
     if (extent === undefined) return undefined
-    return insertAt(endWithComments(source, extent.end, extent.indent), entryLines(source, path, change(undefined, []), extent.indent))
+    return insertAt(findEndWithComments(source, extent.end, extent.indent), renderEntryLines(source, path, change(undefined, []), extent.indent))
   }
-  const extent = extentOf(source, pair, map, index)
+  const extent = findExtent(source, pair, map, index)
   if (extent === undefined) return undefined
   const { end, indent, start } = extent
   const before = Tree.get(tree, [name])
   if (rest.length > 0 && pair.value !== null) {
-    if (source.yaml.library.isMap(pair.value) && isBlock(pair.value)) return edit(source, pair.value, before, rest, change)
+    if (source.yaml.library.isMap(pair.value) && isBlock(pair.value)) return editMapping(source, pair.value, before, rest, change)
     if (before === null && isEmptyNode(pair.value)) {
-      const below = endWithComments(source, end, indent)
+      const below = findEndWithComments(source, end, indent)
       const comment = source.lines.slice(start + 1, below).find((line) => !isBlank(line))
-      return insertAt(below, entryLines(source, rest, change(undefined, []), comment === undefined ? indent + 2 : indentOf(comment)))
+      return insertAt(below, renderEntryLines(source, rest, change(undefined, []), comment === undefined ? indent + 2 : measureIndent(comment)))
     }
   }
   const after = change(before, rest)
   return after === undefined
-    ? { start, end: endWithComments(source, end, indent), lines: [] }
-    : rewrite(source, extent, pair.value, before, after)
+    ? { start, end: findEndWithComments(source, end, indent), lines: [] }
+    : rewriteEntry(source, extent, pair.value, before, after)
 }
 
-const sourceOf = (yaml: Yaml, text: string): Source => {
+const makeSource = (yaml: Yaml, text: string): Source => {
   const starts = [0, ...Array.from(text.matchAll(/\n/g), ({ index }) => index + 1)]
   return {
     yaml,
@@ -194,7 +194,7 @@ const sourceOf = (yaml: Yaml, text: string): Source => {
 }
 
 /** The text with some lines replaced; every other line keeps its line break. */
-const spliced = (text: string, { end, lines, start }: Splice): string => {
+const applySplice = (text: string, { end, lines, start }: Splice): string => {
   const pieces = text.match(/[^\n]*\n|[^\n]+$/g) ?? []
   const eol = pieces[0]?.endsWith("\r\n") === true ? "\r\n" : "\n"
   const before = pieces.slice(0, start).map((line) => line.endsWith("\n") ? line : line + eol)
@@ -202,7 +202,7 @@ const spliced = (text: string, { end, lines, start }: Splice): string => {
 }
 
 /** Changes a text at a path; undefined when the result would not read as `expected`. */
-const changed = (
+const changeText = (
   yaml: Yaml,
   marked: string,
   expected: unknown,
@@ -211,39 +211,39 @@ const changed = (
 ): string | undefined => {
   const mark = marked.startsWith("\uFEFF") ? "\uFEFF" : ""
   const text = marked.slice(mark.length)
-  const source = sourceOf(yaml, text)
+  const source = makeSource(yaml, text)
   const { contents } = yaml.document(text)
   const isNew = contents === null || isEmptyNode(contents)
   const end = source.lines.length - (source.lines.at(-1) === "" ? 1 : 0)
   const splice = isNew
-    ? insertAt(end, entryLines(source, path, change(undefined, []), 0))
+    ? insertAt(end, renderEntryLines(source, path, change(undefined, []), 0))
     : yaml.library.isMap(contents) && isBlock(contents)
-    ? edit(source, contents, Result.getOrUndefined(yaml.parse(text)), path, change)
+    ? editMapping(source, contents, Result.getOrUndefined(yaml.parse(text)), path, change)
     : undefined
   if (splice === undefined) return undefined
-  const after = mark + spliced(text, splice)
+  const after = mark + applySplice(text, splice)
   return Equal.equals(Result.getOrUndefined(yaml.parse(after)) ?? {}, expected) ? after : undefined
 }
 
-const treeOf = (yaml: Yaml, text: string): unknown => Result.getOrUndefined(yaml.parse(text)) ?? {}
+const parseTree = (yaml: Yaml, text: string): unknown => Result.getOrUndefined(yaml.parse(text)) ?? {}
 
 /** The text with a value at a place, or undefined when it cannot be changed in place. */
 export const set = (yaml: Yaml, text: string, path: Path, value: unknown): string | undefined =>
-  changed(yaml, text, Tree.set(treeOf(yaml, text), path, value), path, (before, rest) =>
+  changeText(yaml, text, Tree.set(parseTree(yaml, text), path, value), path, (before, rest) =>
     rest.length === 0 ? value : Tree.set(before, rest, value))
 
 /** The path to the outermost mapping that has nothing but the place in it, or the place itself. */
-const emptied = (tree: unknown, path: Path): Path => {
+const findEmptiedPath = (tree: unknown, path: Path): Path => {
   const parent = path.slice(0, -1)
   const siblings = Tree.get(tree, parent)
-  return parent.length > 0 && Tree.isMapping(siblings) && Object.keys(siblings).length === 1 ? emptied(tree, parent) : path
+  return parent.length > 0 && Tree.isMapping(siblings) && Object.keys(siblings).length === 1 ? findEmptiedPath(tree, parent) : path
 }
 
 /** The text without a place and the mappings that would be left empty; see {@link set}. */
 export const unset = (yaml: Yaml, text: string, path: Path): string | undefined => {
-  const tree = treeOf(yaml, text)
+  const tree = parseTree(yaml, text)
   if (Tree.get(tree, path) === undefined) return text
-  const target = emptied(tree, path)
-  return changed(yaml, text, Tree.remove(tree, target), target, (before, rest) =>
+  const target = findEmptiedPath(tree, path)
+  return changeText(yaml, text, Tree.remove(tree, target), target, (before, rest) =>
     rest.length === 0 ? undefined : Tree.remove(before, rest))
 }

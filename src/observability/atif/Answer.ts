@@ -5,8 +5,8 @@
  */
 import type * as Schema from "effect/Schema"
 import type * as Atif from "../Atif.ts"
-import { plain, whole } from "./Message.ts"
-import { args, type Fields, fields, items, number, text } from "./Value.ts"
+import { toPlainText, readWholeContent } from "./Message.ts"
+import { toArguments, type Fields, toFields, toItems, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 
 /** A call as the model made it; without an id when the provider has none. */
 export interface Call {
@@ -25,59 +25,59 @@ export interface Answer {
   readonly finishReason: string | undefined
 }
 
-const call = (value: unknown): Call => {
-  const one = fields(value)
-  const named = { ...one, ...fields(one["function"]) }
+const readCall = (value: unknown): Call => {
+  const one = toFields(value)
+  const named = { ...one, ...toFields(one["function"]) }
   return {
-    id: text(one["id"]) ?? text(one["call_id"]) ?? text(one["tool_call_id"]),
-    name: text(named["name"]) ?? "",
-    args: args(named["arguments"] ?? named["input"] ?? named["args"])
+    id: toNonEmptyText(one["id"]) ?? toNonEmptyText(one["call_id"]) ?? toNonEmptyText(one["tool_call_id"]),
+    name: toNonEmptyText(named["name"]) ?? "",
+    args: toArguments(named["arguments"] ?? named["input"] ?? named["args"])
   }
 }
 
-const isOfType = (...types: ReadonlyArray<string>) => (value: unknown): boolean => types.includes(text(fields(value)["type"]) ?? "")
+const isOfType = (...types: ReadonlyArray<string>) => (value: unknown): boolean => types.includes(toNonEmptyText(toFields(value)["type"]) ?? "")
 
 const isCall = isOfType("tool_use", "function_call")
-const isThought = (value: unknown): boolean => isOfType("thinking", "reasoning")(value) || fields(value)["thought"] === true
+const isThought = (value: unknown): boolean => isOfType("thinking", "reasoning")(value) || toFields(value)["thought"] === true
 
 /** A call of a Gemini answer, which has an id from its name and place where the provider gave none. */
-const geminiCalls = (blocks: ReadonlyArray<unknown>): ReadonlyArray<Call> =>
-  blocks.map((block) => fields(fields(block)["functionCall"] ?? fields(block)["function_call"])).filter(({ name }) => name !== undefined)
-    .map((one, index) => ({ ...call(one), id: text(one["id"]) ?? `${text(one["name"]) ?? ""}__${index}` }))
+const readGeminiCalls = (blocks: ReadonlyArray<unknown>): ReadonlyArray<Call> =>
+  blocks.map((block) => toFields(toFields(block)["functionCall"] ?? toFields(block)["function_call"])).filter(({ name }) => name !== undefined)
+    .map((one, index) => ({ ...readCall(one), id: toNonEmptyText(one["id"]) ?? `${toNonEmptyText(one["name"]) ?? ""}__${index}` }))
 
-const thought = (value: unknown): string => {
-  const one = fields(value)
-  return text(one["thinking"]) ?? text(one["text"]) ?? items(one["summary"]).map((part) => text(fields(part)["text"]) ?? "").join("\n")
+const readThought = (value: unknown): string => {
+  const one = toFields(value)
+  return toNonEmptyText(one["thinking"]) ?? toNonEmptyText(one["text"]) ?? toItems(one["summary"]).map((part) => toNonEmptyText(toFields(part)["text"]) ?? "").join("\n")
 }
 
 /** The message itself, and what stands beside it. */
-const unwrapped = (data: Fields): Fields => {
-  const choice = fields(items(data["choices"])[0])
-  if (data["choices"] !== undefined) return { ...fields(choice["message"]), finish_reason: choice["finish_reason"] }
-  const candidate = fields(items(data["candidates"])[0])
+const unwrapAnswer = (data: Fields): Fields => {
+  const choice = toFields(toItems(data["choices"])[0])
+  if (data["choices"] !== undefined) return { ...toFields(choice["message"]), finish_reason: choice["finish_reason"] }
+  const candidate = toFields(toItems(data["candidates"])[0])
   if (data["candidates"] !== undefined) {
-    return { content: fields(candidate["content"])["parts"] ?? "", finish_reason: text(candidate["finishReason"] ?? candidate["finish_reason"])?.toLowerCase() ?? null }
+    return { content: toFields(candidate["content"])["parts"] ?? "", finish_reason: toNonEmptyText(candidate["finishReason"] ?? candidate["finish_reason"])?.toLowerCase() ?? null }
   }
-  const assistant = fields(data["assistant_message"])
+  const assistant = toFields(data["assistant_message"])
   return Array.isArray(data["output"])
-    ? { ...data, content: items(data["output"]).flatMap((one) => isOfType("message")(one) ? items(fields(one)["content"]) : [one]) }
+    ? { ...data, content: toItems(data["output"]).flatMap((one) => isOfType("message")(one) ? toItems(toFields(one)["content"]) : [one]) }
     : { ...assistant, ...data }
 }
 
 /** Reads the `data` of a model call's end. */
-export const read = (value: unknown): Answer => {
-  const data = typeof value === "string" ? { content: value } : fields(value)
-  const said = unwrapped(data)
-  const blocks = items(said["content"])
-  const calls = [...[...items(said["tool_calls"]), ...blocks.filter(isCall)].map(call), ...geminiCalls(blocks)]
-  const thoughts = blocks.filter(isThought).map(thought).join("\n")
+export const readAnswer = (value: unknown): Answer => {
+  const data = typeof value === "string" ? { content: value } : toFields(value)
+  const said = unwrapAnswer(data)
+  const blocks = toItems(said["content"])
+  const calls = [...[...toItems(said["tool_calls"]), ...blocks.filter(isCall)].map(readCall), ...readGeminiCalls(blocks)]
+  const thoughts = blocks.filter(isThought).map(readThought).join("\n")
   return {
-    message: whole(said["content"] ?? data["output_text"]) ?? "",
-    reasoning: text(said["reasoning_content"]) ?? text(said["reasoning"]) ?? text(thoughts),
+    message: readWholeContent(said["content"] ?? data["output_text"]) ?? "",
+    reasoning: toNonEmptyText(said["reasoning_content"]) ?? toNonEmptyText(said["reasoning"]) ?? toNonEmptyText(thoughts),
     calls,
-    metrics: metrics(data["usage"] ?? data["token_usage"] ?? geminiUsage(data["usageMetadata"] ?? data["usage_metadata"])),
-    model: text(data["model"]) ?? text(data["modelVersion"]),
-    finishReason: text(said["finish_reason"]) ?? text(data["stop_reason"])
+    metrics: readMetrics(data["usage"] ?? data["token_usage"] ?? readGeminiUsage(data["usageMetadata"] ?? data["usage_metadata"])),
+    model: toNonEmptyText(data["model"]) ?? toNonEmptyText(data["modelVersion"]),
+    finishReason: toNonEmptyText(said["finish_reason"]) ?? toNonEmptyText(data["stop_reason"])
   }
 }
 
@@ -89,41 +89,41 @@ const known = new Set([
 ])
 
 /** Usage of a Gemini answer under common names; its thoughts are no part of its candidates. */
-const geminiUsage = (value: unknown): Fields | undefined => {
+const readGeminiUsage = (value: unknown): Fields | undefined => {
   if (typeof value !== "object" || value === null) return undefined
-  const { cachedContentTokenCount: cached, candidatesTokenCount: said, promptTokenCount: prompt, thoughtsTokenCount: thought } = fields(value)
+  const { cachedContentTokenCount: cached, candidatesTokenCount: said, promptTokenCount: prompt, thoughtsTokenCount: thought } = toFields(value)
   return {
     prompt_tokens: prompt,
-    completion_tokens: (number(said) ?? 0) + (number(thought) ?? 0),
+    completion_tokens: (toFiniteNumber(said) ?? 0) + (toFiniteNumber(thought) ?? 0),
     cached_tokens: cached,
     reasoning_tokens: thought
   }
 }
 
-const count = (value: unknown): number | undefined => {
-  const read = number(value)
+const readCount = (value: unknown): number | undefined => {
+  const read = toFiniteNumber(value)
   return read === undefined || read < 0 ? undefined : Math.floor(read)
 }
 
 /** Token counts of a call, from any provider's usage. `prompt_tokens` of the result includes tokens read from a cache. */
-export const metrics = (usage: unknown): Atif.Metrics | undefined => {
+export const readMetrics = (usage: unknown): Atif.Metrics | undefined => {
   if (typeof usage !== "object" || usage === null) return undefined
-  const one = fields(usage)
-  const apart = count(one["cache_read_input_tokens"])
-  const written = count(one["cache_creation_input_tokens"])
-  const cached = count(one["cache_read_tokens"]) ?? apart ?? count(one["cached_tokens"]) ??
-    count(fields(one["prompt_tokens_details"])["cached_tokens"]) ?? count(fields(one["input_tokens_details"])["cached_tokens"])
-  const input = count(one["input_tokens"])
-  const prompt = count(one["prompt_tokens"]) ?? (input === undefined ? undefined : input + (apart ?? 0) + (written ?? 0))
-  const cost = number(one["cost_usd"]) ?? number(one["cost"]) ?? number(one["total_cost"])
-  const reasoning = count(one["reasoning_tokens"]) ?? count(fields(one["completion_tokens_details"])["reasoning_tokens"]) ??
-    count(fields(one["output_tokens_details"])["reasoning_tokens"])
-  const creation = written ?? count(one["cache_write_tokens"])
+  const one = toFields(usage)
+  const apart = readCount(one["cache_read_input_tokens"])
+  const written = readCount(one["cache_creation_input_tokens"])
+  const cached = readCount(one["cache_read_tokens"]) ?? apart ?? readCount(one["cached_tokens"]) ??
+    readCount(toFields(one["prompt_tokens_details"])["cached_tokens"]) ?? readCount(toFields(one["input_tokens_details"])["cached_tokens"])
+  const input = readCount(one["input_tokens"])
+  const prompt = readCount(one["prompt_tokens"]) ?? (input === undefined ? undefined : input + (apart ?? 0) + (written ?? 0))
+  const cost = toFiniteNumber(one["cost_usd"]) ?? toFiniteNumber(one["cost"]) ?? toFiniteNumber(one["total_cost"])
+  const reasoning = readCount(one["reasoning_tokens"]) ?? readCount(toFields(one["completion_tokens_details"])["reasoning_tokens"]) ??
+    readCount(toFields(one["output_tokens_details"])["reasoning_tokens"])
+  const creation = written ?? readCount(one["cache_write_tokens"])
   const extra: Record<string, Schema.Json> = {}
   if (reasoning) extra["reasoning_tokens"] = reasoning
   if (creation) extra["cache_creation_input_tokens"] = creation
   for (const [key, value] of Object.entries(one)) if (!known.has(key) && value !== undefined) extra[key] = value
-  const completion = count(one["completion_tokens"]) ?? count(one["output_tokens"])
+  const completion = readCount(one["completion_tokens"]) ?? readCount(one["output_tokens"])
   return {
     ...(prompt === undefined ? {} : { prompt_tokens: prompt }),
     ...(completion === undefined ? {} : { completion_tokens: completion }),
@@ -134,4 +134,4 @@ export const metrics = (usage: unknown): Atif.Metrics | undefined => {
 }
 
 /** The text of an answer. */
-export const textOf = ({ message }: Answer): string => plain(message)
+export const getAnswerText = ({ message }: Answer): string => toPlainText(message)

@@ -9,22 +9,22 @@ import type * as Prompt from "effect/ai/Prompt"
 import type * as Atif from "../Atif.ts"
 import type { Beginning, Message } from "../RunTree.ts"
 import * as Draft from "./Draft.ts"
-import { answerOfMessage, contentOf, json, type Pictures, resultContent } from "./RunContent.ts"
-import { args } from "./Value.ts"
+import { readMessageAnswer, toContent, toJson, type Pictures, renderToolResult } from "./RunContent.ts"
+import { toArguments } from "./Value.ts"
 
 /** Facts about the session that another one goes on from, as `extra` and metadata have them. */
-export const continuation = ({ link: { changed, position, source }, rewritten }: Beginning): { readonly [key: string]: Schema.Json } => ({
+export const describeContinuation = ({ link: { changed, position, source }, rewritten }: Beginning): { readonly [key: string]: Schema.Json } => ({
   session_id: source,
   position,
   changed: [...changed],
   ...(rewritten === undefined ? {} : {
-    context_rewritten: { reason: rewritten.reason, before: rewritten.before, after: rewritten.after, removed: json(rewritten.removed ?? []) }
+    context_rewritten: { reason: rewritten.reason, before: rewritten.before, after: rewritten.after, removed: toJson(rewritten.removed ?? []) }
   })
 })
 
-/** The step of a rewritten context, of the facts of {@link continuation}; what follows it is the whole context. */
-export const rewrittenStep = (facts: Draft.Extra, timestamp: string | undefined): Draft.Step =>
-  Draft.step({
+/** The step of a rewritten context, of the facts of {@link describeContinuation}; what follows it is the whole context. */
+export const makeRewrittenStep = (facts: Draft.Extra, timestamp: string | undefined): Draft.Step =>
+  Draft.makeStep({
     source: "system",
     message: "",
     timestamp,
@@ -38,8 +38,8 @@ export const make = (beginning: Beginning, time: (at: number) => string | undefi
   const places = new Map<string, Draft.Step>()
   const timestamp = time(beginning.at)
 
-  const put = (source: Atif.Step["source"], message: Atif.Content, { copyOf, origin }: Message, more: Partial<Draft.Step> = {}): Draft.Step => {
-    const step = Draft.step({
+  const addStep = (source: Atif.Step["source"], message: Atif.Content, { copyOf, origin }: Message, more: Partial<Draft.Step> = {}): Draft.Step => {
+    const step = Draft.makeStep({
       source,
       message,
       timestamp,
@@ -55,30 +55,30 @@ export const make = (beginning: Beginning, time: (at: number) => string | undefi
     steps.push(step)
     return step
   }
-  const answer = (message: Prompt.AssistantMessage, whole: Message): void => {
-    const { calls, reasoning, text } = answerOfMessage(message)
-    const step = put("agent", text, whole, {
+  const addAnswer = (message: Prompt.AssistantMessage, whole: Message): void => {
+    const { calls, reasoning, text } = readMessageAnswer(message)
+    const step = addStep("agent", text, whole, {
       rest: reasoning === "" ? {} : { reasoning_content: reasoning },
-      calls: calls.map(({ id, name, params }) => ({ id, name, args: args(json(params)), extra: {} }))
+      calls: calls.map(({ id, name, params }) => ({ id, name, args: toArguments(toJson(params)), extra: {} }))
     })
     for (const { id } of calls) places.set(id, step)
   }
   for (const whole of beginning.messages) {
     const { message, origin } = whole
     if (message === undefined) continue
-    if (message.role === "assistant") answer(message, whole)
-    else if (message.role !== "tool") put(message.role === "user" && origin === "user" ? "user" : "system", contentOf(message.content, pictures), whole)
+    if (message.role === "assistant") addAnswer(message, whole)
+    else if (message.role !== "tool") addStep(message.role === "user" && origin === "user" ? "user" : "system", toContent(message.content, pictures), whole)
     else {
       for (const part of message.content) {
         if (part.type !== "tool-result") continue
         // A result whose call was left out is in no step of the agent.
-        const step = places.get(part.id) ?? put("system", "", whole)
-        step.results.push({ callId: places.has(part.id) ? part.id : undefined, content: resultContent(part, pictures), children: [], extra: {} })
+        const step = places.get(part.id) ?? addStep("system", "", whole)
+        step.results.push({ callId: places.has(part.id) ? part.id : undefined, content: renderToolResult(part, pictures), children: [], extra: {} })
       }
     }
   }
-  const facts = continuation(beginning)["context_rewritten"]
+  const facts = describeContinuation(beginning)["context_rewritten"]
   // It is an object of the keys above, or absent.
-  if (facts !== undefined) steps.unshift(rewrittenStep(facts as Draft.Extra, timestamp))
+  if (facts !== undefined) steps.unshift(makeRewrittenStep(facts as Draft.Extra, timestamp))
   return { steps, places }
 }

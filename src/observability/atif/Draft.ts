@@ -55,14 +55,14 @@ export interface Draft {
 }
 
 /** A step with nothing but these. */
-export const step = (fields: Pick<Step, "source" | "message" | "timestamp"> & Partial<Step>): Step => ({
+export const makeStep = (fields: Pick<Step, "source" | "message" | "timestamp"> & Partial<Step>): Step => ({
   rest: {}, calls: [], results: [], extra: {}, ...fields
 })
 
-const said = (extra: Extra): { readonly extra?: Extra } => Object.keys(extra).length === 0 ? {} : { extra }
+const toOptionalExtra = (extra: Extra): { readonly extra?: Extra } => Object.keys(extra).length === 0 ? {} : { extra }
 
 /** A step or a child's trajectory that does not change any more, with the ids that it took for children. */
-interface Made<A> {
+interface MadeValue<A> {
   readonly value: A
   readonly index: number
   /** Results of the step when it was made: the close of a call that was left open comes later. */
@@ -71,29 +71,29 @@ interface Made<A> {
 }
 
 /** Steps that are kept, and what was made of them. */
-interface Kept {
+interface KeptSteps {
   readonly steps: WeakSet<Step>
-  readonly made: WeakMap<Step, Made<Atif.Step>>
+  readonly made: WeakMap<Step, MadeValue<Atif.Step>>
   readonly documents: WeakMap<Draft, { readonly id: string; readonly value: Atif.Trajectory }>
 }
 
-interface Build {
+interface DocumentBuild {
   readonly ids: Map<Draft, string>
   readonly taken: Set<string>
   readonly children: Array<Draft>
   /** Children of steps that are kept. */
   readonly done: Set<Draft>
-  readonly kept: Kept
+  readonly kept: KeptSteps
 }
 
-const stepsOf = (draft: Draft): ReadonlyArray<Step> =>
+const listSteps = (draft: Draft): ReadonlyArray<Step> =>
   draft.steps.length > 0 || draft.goal === undefined
     ? draft.steps
-    : [step({ source: "user", message: draft.goal, timestamp: undefined })]
+    : [makeStep({ source: "user", message: draft.goal, timestamp: undefined })]
 
-const refs = (children: ReadonlyArray<Draft>, build: Build): ReadonlyArray<Atif.SubagentRef> =>
+const makeSubagentRefs = (children: ReadonlyArray<Draft>, build: DocumentBuild): ReadonlyArray<Atif.SubagentRef> =>
   children.flatMap((child) => {
-    if (stepsOf(child).length === 0) return []
+    if (listSteps(child).length === 0) return []
     let id = child.sessionId
     for (let n = 2; build.taken.has(id); n++) id = `${child.sessionId}#${n}`
     build.taken.add(id)
@@ -103,32 +103,32 @@ const refs = (children: ReadonlyArray<Draft>, build: Build): ReadonlyArray<Atif.
     return [{ trajectory_id: id, session_id: child.sessionId, ...(status === undefined ? {} : { extra: { status } }) }]
   })
 
-const resultOf = (result: Result, build: Build): Atif.ObservationResult => {
-  const pointing = refs(result.children, build)
+const buildResult = (result: Result, build: DocumentBuild): Atif.ObservationResult => {
+  const pointing = makeSubagentRefs(result.children, build)
   return {
     ...(result.callId === undefined ? {} : { source_call_id: result.callId }),
     ...(result.content === undefined ? {} : { content: result.content }),
     ...(pointing.length === 0 ? {} : { subagent_trajectory_ref: pointing }),
-    ...said(result.extra)
+    ...toOptionalExtra(result.extra)
   }
 }
 
-const stepOf = (one: Step, index: number, build: Build): Atif.Step => ({
+const buildStep = (one: Step, index: number, build: DocumentBuild): Atif.Step => ({
   step_id: index + 1,
   ...(one.timestamp === undefined ? {} : { timestamp: one.timestamp }),
   source: one.source,
   message: one.message,
   ...one.rest,
   ...(one.calls.length === 0 ? {} : {
-    tool_calls: one.calls.map(({ args, extra, id, name }) => ({ tool_call_id: id, function_name: name, arguments: args, ...said(extra) }))
+    tool_calls: one.calls.map(({ args, extra, id, name }) => ({ tool_call_id: id, function_name: name, arguments: args, ...toOptionalExtra(extra) }))
   }),
-  ...(one.results.length === 0 ? {} : { observation: { results: one.results.map((result) => resultOf(result, build)) } }),
-  ...said(one.extra)
+  ...(one.results.length === 0 ? {} : { observation: { results: one.results.map((result) => buildResult(result, build)) } }),
+  ...toOptionalExtra(one.extra)
 })
 
 /** A step of the document; one that is kept is made once, for as long as its place and its children's ids are free. */
-const keptStep = (one: Step, index: number, build: Build): Atif.Step => {
-  if (!build.kept.steps.has(one)) return stepOf(one, index, build)
+const buildKeptStep = (one: Step, index: number, build: DocumentBuild): Atif.Step => {
+  if (!build.kept.steps.has(one)) return buildStep(one, index, build)
   const known = build.kept.made.get(one)
   if (known?.index === index && known.results === one.results.length && known.children.every(([, id]) => !build.taken.has(id))) {
     for (const [child, id] of known.children) {
@@ -140,23 +140,23 @@ const keptStep = (one: Step, index: number, build: Build): Atif.Step => {
     return known.value
   }
   const from = build.children.length
-  const value = stepOf(one, index, build)
+  const value = buildStep(one, index, build)
   const children = build.children.slice(from).map((child) => [child, build.ids.get(child) ?? child.sessionId] as const)
   for (const [child] of children) build.done.add(child)
   build.kept.made.set(one, { value, index, results: one.results.length, children })
   return value
 }
 
-const sum = (steps: ReadonlyArray<Atif.Step>, of: (metrics: Atif.Metrics) => number | null | undefined): number | undefined => {
+const sumMetric = (steps: ReadonlyArray<Atif.Step>, of: (metrics: Atif.Metrics) => number | null | undefined): number | undefined => {
   const counts = steps.flatMap((one) => one.is_copied_context === true || !one.metrics ? [] : of(one.metrics) ?? [])
   return counts.length === 0 ? undefined : counts.reduce((a, b) => a + b, 0)
 }
 
-const finalMetrics = (steps: ReadonlyArray<Atif.Step>, children: ReadonlyArray<Atif.Trajectory>): Atif.FinalMetrics => {
-  const prompt = sum(steps, (one) => one.prompt_tokens)
-  const completion = sum(steps, (one) => one.completion_tokens)
-  const cached = sum(steps, (one) => one.cached_tokens)
-  const costs = [sum(steps, (one) => one.cost_usd), ...children.map((child) => child.final_metrics?.total_cost_usd ?? undefined)]
+const computeFinalMetrics = (steps: ReadonlyArray<Atif.Step>, children: ReadonlyArray<Atif.Trajectory>): Atif.FinalMetrics => {
+  const prompt = sumMetric(steps, (one) => one.prompt_tokens)
+  const completion = sumMetric(steps, (one) => one.completion_tokens)
+  const cached = sumMetric(steps, (one) => one.cached_tokens)
+  const costs = [sumMetric(steps, (one) => one.cost_usd), ...children.map((child) => child.final_metrics?.total_cost_usd ?? undefined)]
   const known = costs.filter((cost) => cost !== undefined)
   return {
     ...(prompt === undefined ? {} : { total_prompt_tokens: prompt }),
@@ -168,21 +168,21 @@ const finalMetrics = (steps: ReadonlyArray<Atif.Step>, children: ReadonlyArray<A
   }
 }
 
-const below = (trajectory: Atif.Trajectory): ReadonlyArray<string> =>
-  (trajectory.subagent_trajectories ?? []).flatMap((child) => [child.trajectory_id ?? "", ...below(child)])
+const listIdsBelow = (trajectory: Atif.Trajectory): ReadonlyArray<string> =>
+  (trajectory.subagent_trajectories ?? []).flatMap((child) => [child.trajectory_id ?? "", ...listIdsBelow(child)])
 
-const document = (draft: Draft, id: string, taken: Set<string>, kept: Kept, isDone: boolean): Atif.Trajectory => {
+const buildDocument = (draft: Draft, id: string, taken: Set<string>, kept: KeptSteps, isDone: boolean): Atif.Trajectory => {
   const known = isDone ? kept.documents.get(draft) : undefined
   if (known?.id === id) {
-    const ids = below(known.value)
+    const ids = listIdsBelow(known.value)
     if (ids.every((one) => !taken.has(one))) {
       for (const one of ids) taken.add(one)
       return known.value
     }
   }
-  const build: Build = { ids: new Map(), taken, children: [], done: new Set(), kept }
-  const steps = stepsOf(draft).map((one, index) => keptStep(one, index, build))
-  const children = build.children.map((child) => document(child, build.ids.get(child) ?? child.sessionId, taken, kept, isDone || build.done.has(child)))
+  const build: DocumentBuild = { ids: new Map(), taken, children: [], done: new Set(), kept }
+  const steps = listSteps(draft).map((one, index) => buildKeptStep(one, index, build))
+  const children = build.children.map((child) => buildDocument(child, build.ids.get(child) ?? child.sessionId, taken, kept, isDone || build.done.has(child)))
   const value: Atif.Trajectory = {
     schema_version: Atif.version,
     session_id: draft.sessionId,
@@ -193,8 +193,8 @@ const document = (draft: Draft, id: string, taken: Set<string>, kept: Kept, isDo
       ...(draft.tools.length === 0 ? {} : { tool_definitions: draft.tools })
     },
     steps,
-    final_metrics: finalMetrics(steps, children),
-    ...said(draft.extra),
+    final_metrics: computeFinalMetrics(steps, children),
+    ...toOptionalExtra(draft.extra),
     ...(children.length === 0 ? {} : { subagent_trajectories: children })
   }
   if (isDone) kept.documents.set(draft, { id, value })
@@ -210,8 +210,8 @@ export interface Drafts {
 }
 
 /** Makes documents of a draft that grows. */
-export const drafts = (): Drafts => {
-  const kept: Kept = { steps: new WeakSet(), made: new WeakMap(), documents: new WeakMap() }
+export const makeDraftBuilder = (): Drafts => {
+  const kept: KeptSteps = { steps: new WeakSet(), made: new WeakMap(), documents: new WeakMap() }
   let count = 0
   return {
     keep: (steps) => {
@@ -220,12 +220,12 @@ export const drafts = (): Drafts => {
         if (one !== undefined) kept.steps.add(one)
       }
     },
-    trajectory: (draft) => stepsOf(draft).length === 0 ? undefined : document(draft, draft.sessionId, new Set([draft.sessionId]), kept, false)
+    trajectory: (draft) => listSteps(draft).length === 0 ? undefined : buildDocument(draft, draft.sessionId, new Set([draft.sessionId]), kept, false)
   }
 }
 
 /** The document; undefined for a trajectory without a step, which no reader would take. */
-export const trajectory = (draft: Draft): Atif.Trajectory | undefined => drafts().trajectory(draft)
+export const buildTrajectory = (draft: Draft): Atif.Trajectory | undefined => makeDraftBuilder().trajectory(draft)
 
 /** Spaces before the members of an object's member, more than before the object. */
 const deeper = 4
@@ -234,7 +234,7 @@ const deeper = 4
  * Writes trajectories as files have them: JSON in lines, two spaces deep, a line feed at the end. Steps, trajectories of children and tool
  * definitions that come again in later documents are encoded once.
  */
-export const texts = (): (trajectory: Atif.Trajectory) => string => {
+export const makeTrajectoryEncoder = (): (trajectory: Atif.Trajectory) => string => {
   const known = new WeakMap<object, { readonly depth: number; readonly text: string }>()
 
   const encode = (value: unknown, depth: number): string => {
@@ -245,30 +245,30 @@ export const texts = (): (trajectory: Atif.Trajectory) => string => {
     const text = JSON.stringify(within, null, 2)
     return lists === 0 ? text : text.slice(lists * (lists + 3), text.length - lists * (lists + 1))
   }
-  const once = <A extends object>(value: A, depth: number, make: (value: A, depth: number) => string): string => {
+  const encodeOnce = <A extends object>(value: A, depth: number, make: (value: A, depth: number) => string): string => {
     const before = known.get(value)
     if (before?.depth === depth) return before.text
     const text = make(value, depth)
     known.set(value, { depth, text })
     return text
   }
-  const list = <A extends object>(values: ReadonlyArray<A>, depth: number, make: (value: A, depth: number) => string): string => {
+  const encodeList = <A extends object>(values: ReadonlyArray<A>, depth: number, make: (value: A, depth: number) => string): string => {
     const margin = `\n${" ".repeat(depth)}`
-    return values.length === 0 ? "[]" : `[${values.map((value) => `${margin}  ${once(value, depth + 2, make)}`).join(",")}${margin}]`
+    return values.length === 0 ? "[]" : `[${values.map((value) => `${margin}  ${encodeOnce(value, depth + 2, make)}`).join(",")}${margin}]`
   }
-  const object = (value: object, depth: number, of: (name: string, member: unknown) => string): string => {
+  const encodeObject = (value: object, depth: number, of: (name: string, member: unknown) => string): string => {
     const margin = `\n${" ".repeat(depth)}`
     const members = Object.entries(value).flatMap(([name, member]) => member === undefined ? [] : [`${margin}  ${JSON.stringify(name)}: ${of(name, member)}`])
     return members.length === 0 ? "{}" : `{${members.join(",")}${margin}}`
   }
-  const trajectoryText = (trajectory: Atif.Trajectory, depth: number): string =>
-    object(trajectory, depth, (name, member) => {
-      if (name === "steps") return list(trajectory.steps, depth + 2, encode)
-      if (name === "subagent_trajectories" && trajectory.subagent_trajectories) return list(trajectory.subagent_trajectories, depth + 2, trajectoryText)
+  const encodeTrajectory = (trajectory: Atif.Trajectory, depth: number): string =>
+    encodeObject(trajectory, depth, (name, member) => {
+      if (name === "steps") return encodeList(trajectory.steps, depth + 2, encode)
+      if (name === "subagent_trajectories" && trajectory.subagent_trajectories) return encodeList(trajectory.subagent_trajectories, depth + 2, encodeTrajectory)
       const { tool_definitions: tools } = trajectory.agent
       return name !== "agent" || !tools
         ? encode(member, depth + 2)
-        : object(trajectory.agent, depth + 2, (field, value) => field === "tool_definitions" ? once(tools, depth + deeper, encode) : encode(value, depth + deeper))
+        : encodeObject(trajectory.agent, depth + 2, (field, value) => field === "tool_definitions" ? encodeOnce(tools, depth + deeper, encode) : encode(value, depth + deeper))
     })
-  return (trajectory) => `${trajectoryText(trajectory, 0)}\n`
+  return (trajectory) => `${encodeTrajectory(trajectory, 0)}\n`
 }

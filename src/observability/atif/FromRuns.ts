@@ -23,8 +23,8 @@ import type { Attempt, Call, Child, Message, Run, Step, Tree } from "../RunTree.
 import * as CopiedSteps from "./CopiedSteps.ts"
 import * as Draft from "./Draft.ts"
 import * as MessageText from "./Message.ts"
-import { type Answer, answerOfMessage, answerOfParts, contentOf, contextOf, effortOf, json, metricsOf, noPictures, type Pictures, resultContent, resultOf } from "./RunContent.ts"
-import { args } from "./Value.ts"
+import { type Answer, readMessageAnswer, readPartsAnswer, toContent, extractContext, readEffort, toJson, toMetrics, omitPicture, type Pictures, renderToolResult, readCallResult } from "./RunContent.ts"
+import { toArguments } from "./Value.ts"
 
 /** Name and version of the agent; without a version, that of the record. */
 export interface Options {
@@ -38,39 +38,39 @@ export interface Options {
   readonly since?: string | undefined
 }
 
-const time = (at: number | undefined): string | undefined => at === undefined || at <= 0 ? undefined : new Date(at).toISOString()
+const formatTime = (at: number | undefined): string | undefined => at === undefined || at <= 0 ? undefined : new Date(at).toISOString()
 
 /** The metrics of the attempts at one answer, as one. */
-const metricsOfAll = (attempts: ReadonlyArray<Attempt>): Atif.Metrics | undefined => {
-  const all = attempts.flatMap((attempt) => metricsOf(attempt) ?? [])
+const sumMetrics = (attempts: ReadonlyArray<Attempt>): Atif.Metrics | undefined => {
+  const all = attempts.flatMap((attempt) => toMetrics(attempt) ?? [])
   const [first] = all
   if (first === undefined || all.length === 1) return first
-  const sum = (key: "cached_tokens" | "completion_tokens" | "cost_usd" | "prompt_tokens") => {
+  const sumKey = (key: "cached_tokens" | "completion_tokens" | "cost_usd" | "prompt_tokens") => {
     const known = all.flatMap((one) => one[key] ?? [])
     return known.length === 0 ? {} : { [key]: known.reduce((a, b) => a + b, 0) }
   }
-  return { ...first, ...sum("prompt_tokens"), ...sum("completion_tokens"), ...sum("cached_tokens"), ...sum("cost_usd") }
+  return { ...first, ...sumKey("prompt_tokens"), ...sumKey("completion_tokens"), ...sumKey("cached_tokens"), ...sumKey("cost_usd") }
 }
 
-const failureOf = ({ end, endedAt, start: { route }, startedAt }: Attempt): Schema.Json => ({
-  error: end?.failure === undefined ? null : json(end.failure),
+const describeFailure = ({ end, endedAt, start: { route }, startedAt }: Attempt): Schema.Json => ({
+  error: end?.failure === undefined ? null : toJson(end.failure),
   status: end?.status ?? "interrupted",
   model: route.model,
   provider: route.provider,
-  timestamp: time(endedAt) ?? null,
+  timestamp: formatTime(endedAt) ?? null,
   duration_ms: endedAt === undefined ? null : endedAt - startedAt
 })
 
 /** The answer of a step as it was stored, or as it came where it was not. */
-const answerOf = ({ attempts, message, number }: Step): Answer | undefined => {
+const readAnswer = ({ attempts, message, number }: Step): Answer | undefined => {
   const stored = message?.message
-  if (stored?.role === "assistant") return answerOfMessage(stored)
+  if (stored?.role === "assistant") return readMessageAnswer(stored)
   const whole = attempts.findLast(({ end }) => end?.status === "answered")
   const parts = (whole ?? attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0))?.end?.answer
-  return parts === undefined ? undefined : answerOfParts(parts, number)
+  return parts === undefined ? undefined : readPartsAnswer(parts, number)
 }
 
-const changeFacts = ({ added, after, before, by, diff, path, removed }: Call["changes"][number]) => ({
+const describeChange = ({ added, after, before, by, diff, path, removed }: Call["changes"][number]) => ({
   path,
   change: before === undefined ? "created" : after === undefined ? "deleted" : "changed",
   by,
@@ -79,33 +79,33 @@ const changeFacts = ({ added, after, before, by, diff, path, removed }: Call["ch
   diff
 })
 
-const resultExtra = ({ approvals, changes, end }: Call): Draft.Extra => {
+const buildResultExtra = ({ approvals, changes, end }: Call): Draft.Extra => {
   const approval = approvals.at(-1)?.event
   return {
     ...(end === undefined || end.status === "ok" ? {} : { status: end.status }),
     ...(end?.reason === undefined ? {} : { reason: end.reason }),
     ...(end === undefined ? {} : { duration_ms: Math.round(end.durationMillis) }),
-    ...(changes.length === 0 ? {} : { changes: changes.map(changeFacts) }),
+    ...(changes.length === 0 ? {} : { changes: changes.map(describeChange) }),
     ...(approval === undefined ? {} : { approval: { choice: approval.choice, subject: approval.subject } })
   }
 }
 
-const callExtra = ({ endedAt, start, startedAt }: Call): Draft.Extra =>
+const buildCallExtra = ({ endedAt, start, startedAt }: Call): Draft.Extra =>
   start === undefined ? {} : {
     ...(start.parallel ? { parallel: true } : {}),
     ...(endedAt === undefined ? {} : { invocation: { start_timestamp: startedAt / 1000, end_timestamp: endedAt / 1000 } })
   }
 
-const systemStep = (message: Atif.Content, at: number | undefined, extra: Draft.Extra): Draft.Step =>
-  Draft.step({ source: "system", message, timestamp: time(at), extra })
+const makeSystemStep = (message: Atif.Content, at: number | undefined, extra: Draft.Extra): Draft.Step =>
+  Draft.makeStep({ source: "system", message, timestamp: formatTime(at), extra })
 
-const stateOf = ({ end, endedAt, start }: Child): Draft.Extra => ({
+const describeChildState = ({ end, endedAt, start }: Child): Draft.Extra => ({
   goal: start.goal,
   ...(end?.status === "completed" ? {} : { status: end?.status ?? (endedAt === undefined ? "running" : "interrupted") })
 })
 
 /** A draft, and what later runs of its session need of those that it has. */
-interface Writing {
+interface DraftState {
   readonly draft: Draft.Draft
   /** Steps of the calls so far, for results that come later. */
   readonly places: Map<string, Draft.Step>
@@ -115,32 +115,32 @@ interface Writing {
   readonly copied: number
 }
 
-const copyOf = ({ copied, draft, places, seen }: Writing): Writing => ({
+const copyWriting = ({ copied, draft, places, seen }: DraftState): DraftState => ({
   draft: { ...draft, steps: [...draft.steps], extra: { ...draft.extra } },
   places: new Map(places),
   seen: new Set(seen),
   copied
 })
 
-const sideTasks = (runs: ReadonlyArray<Run>): Draft.Extra => {
+const describeSideTasks = (runs: ReadonlyArray<Run>): Draft.Extra => {
   const tasks = runs.flatMap((run) => run.sideTasks)
   return tasks.length === 0 ? {} : {
     side_tasks: tasks.map((task) => ({
       task: task.start.task ?? "unknown",
       model: task.end?.model ?? task.start.route.model,
       status: task.end?.status ?? "interrupted",
-      timestamp: time(task.endedAt) ?? null,
+      timestamp: formatTime(task.endedAt) ?? null,
       duration_ms: task.endedAt === undefined ? null : task.endedAt - task.startedAt,
-      metrics: json(metricsOf(task) ?? null)
+      metrics: toJson(toMetrics(task) ?? null)
     }))
   }
 }
 
 /** Writes runs of a session into its draft. */
-const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
-  const begin = (sessionId: string, first: Run | undefined, child: Child | undefined): Writing => {
+const makeWriter = (tree: Tree, { pictures = omitPicture, ...options }: Options) => {
+  const begin = (sessionId: string, first: Run | undefined, child: Child | undefined): DraftState => {
     const beginning = tree.beginning(sessionId)
-    const copied = beginning === undefined ? undefined : CopiedSteps.make(beginning, time, pictures)
+    const copied = beginning === undefined ? undefined : CopiedSteps.make(beginning, formatTime, pictures)
     return {
       draft: {
         sessionId,
@@ -151,8 +151,8 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
         tools: [],
         extra: {
           ...(first?.start === undefined ? {} : { source: first.start.source, provider: first.start.provider }),
-          ...(child === undefined ? {} : stateOf(child)),
-          ...(beginning === undefined ? {} : { continues: CopiedSteps.continuation(beginning) })
+          ...(child === undefined ? {} : describeChildState(child)),
+          ...(beginning === undefined ? {} : { continues: CopiedSteps.describeContinuation(beginning) })
         }
       },
       places: copied?.places ?? new Map(),
@@ -160,39 +160,39 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
       copied: copied?.steps.length ?? 0
     }
   }
-  const ofChild = (child: Child): Draft.Draft => {
+  const draftChild = (child: Child): Draft.Draft => {
     const runs = child.run === undefined ? [] : [child.run]
     const writing = begin(child.start.sessionId, child.run, child)
     for (const run of runs) add(writing, run)
-    Object.assign(writing.draft.extra, sideTasks(runs))
+    Object.assign(writing.draft.extra, describeSideTasks(runs))
     return writing.draft
   }
 
-  const add = ({ copied, draft, places, seen }: Writing, whole: Run): void => {
-    const place = (step: Draft.Step, call: Call, content: Atif.Content | undefined): void => {
+  const add = ({ copied, draft, places, seen }: DraftState, whole: Run): void => {
+    const addResult = (step: Draft.Step, call: Call, content: Atif.Content | undefined): void => {
       places.set(call.id, step)
       if (call.end === undefined && content === undefined && call.children.length === 0) return
       step.results.push({
         callId: call.id,
         content,
-        children: call.children.map(ofChild),
-        extra: resultExtra(call)
+        children: call.children.map(draftChild),
+        extra: buildResultExtra(call)
       })
     }
     /** Messages that an attempt was sent and no session keeps: the system prompt, nudges, contexts of plugins. */
-    const transient = (attempt: Attempt): void => {
+    const addTransientMessages = (attempt: Attempt): void => {
       for (const message of tree.unstored(attempt)) {
         if (seen.has(message)) continue
         seen.add(message)
         if (message.role === "system") {
-          draft.steps.push(Draft.step({ source: "system", message: message.content, timestamp: time(attempt.run.startedAt) }))
+          draft.steps.push(Draft.makeStep({ source: "system", message: message.content, timestamp: formatTime(attempt.run.startedAt) }))
           continue
         }
         if (message.role !== "user") continue
-        const said = contentOf(message.content, pictures)
-        const before = contextOf(said)
+        const said = toContent(message.content, pictures)
+        const before = extractContext(said)
         const own = before ?? said
-        draft.steps.push(systemStep(own, attempt.startedAt, {
+        draft.steps.push(makeSystemStep(own, attempt.startedAt, {
           origin: "runtime",
           stored: false,
           ...(before === undefined ? {} : { context_management: { type: "injection", boundary: "append" } })
@@ -201,61 +201,61 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
       if (draft.tools.length === 0) {
         draft.tools = tree.tools(attempt).map(({ description, name, parameters }) => ({
           type: "function",
-          function: { name, description, parameters: json(parameters) }
+          function: { name, description, parameters: toJson(parameters) }
         }))
       }
     }
 
     /** Contents of a message that stands in a rewritten context; the system prompt has a place of its own. */
-    const contentsOf = (message: Prompt.Message): ReadonlyArray<Atif.Content> => {
+    const listContents = (message: Prompt.Message): ReadonlyArray<Atif.Content> => {
       switch (message.role) {
         case "system":
           return []
         case "user":
-          return [contentOf(message.content, pictures)]
+          return [toContent(message.content, pictures)]
         case "assistant":
-          return [answerOfMessage(message).text]
+          return [readMessageAnswer(message).text]
         case "tool":
-          return message.content.flatMap((part) => part.type === "tool-result" ? [resultContent(part, pictures)] : [])
+          return message.content.flatMap((part) => part.type === "tool-result" ? [renderToolResult(part, pictures)] : [])
       }
     }
-    const rewritten = (at: number, attempt: Attempt | undefined, facts: Draft.Extra): void => {
+    const addRewrittenContext = (at: number, attempt: Attempt | undefined, facts: Draft.Extra): void => {
       const messages = attempt === undefined ? [] : tree.request(attempt).messages
-      const content = messages.flatMap((message) => message === undefined ? [] : contentsOf(message)).map(MessageText.plain).join("\n\n")
-      draft.steps.push(Draft.step({
+      const content = messages.flatMap((message) => message === undefined ? [] : listContents(message)).map(MessageText.toPlainText).join("\n\n")
+      draft.steps.push(Draft.makeStep({
         source: "system",
         message: "",
-        timestamp: time(at),
+        timestamp: formatTime(at),
         results: [{ callId: undefined, content, children: [], extra: {} }],
         extra: { ...facts, context_management: { type: "compaction", boundary: "replace" } }
       }))
       for (const message of messages) if (message !== undefined) seen.add(message)
     }
 
-    const stepOf = (step: Step): void => {
-      for (const attempt of step.attempts) transient(attempt)
-      const answer = answerOf(step)
+    const addStep = (step: Step): void => {
+      for (const attempt of step.attempts) addTransientMessages(attempt)
+      const answer = readAnswer(step)
       const answered = step.attempts.filter(({ end }) => end?.status === "answered")
       const failures = step.attempts.filter(({ end }) => end?.status !== "answered")
       if (answer === undefined) {
         const last = failures.at(-1)
         if (last === undefined) return
         const interrupted = last.end?.status !== "failed"
-        draft.steps.push(systemStep(
+        draft.steps.push(makeSystemStep(
           interrupted ? "The model call was interrupted before an answer." : `The model could not be asked: ${last.end?.failure?.message ?? "unknown error"}`,
           last.endedAt ?? last.startedAt,
-          { error: failureOf(last), attempts: failures.length, retries: failures.map(failureOf) }
+          { error: describeFailure(last), attempts: failures.length, retries: failures.map(describeFailure) }
         ))
         return
       }
       const last = answered.at(-1) ?? step.attempts.at(-1)
-      const metrics = metricsOfAll(step.attempts)
+      const metrics = sumMetrics(step.attempts)
       const finish = last?.end?.finishReason
-      const effort = last === undefined ? undefined : effortOf(last)
-      const made = Draft.step({
+      const effort = last === undefined ? undefined : readEffort(last)
+      const made = Draft.makeStep({
         source: "agent",
         message: answer.text,
-        timestamp: time(step.message?.at ?? last?.endedAt ?? step.startedAt),
+        timestamp: formatTime(step.message?.at ?? last?.endedAt ?? step.startedAt),
         rest: {
           ...(last === undefined ? {} : { model_name: last.end?.model ?? last.start.route.model }),
           ...(effort === undefined ? {} : { reasoning_effort: effort }),
@@ -265,7 +265,7 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
         },
         calls: answer.calls.map(({ id, name, params }) => {
           const call = step.calls.find((one) => one.id === id)
-          return { id, name, args: args(json(params)), extra: call === undefined ? {} : callExtra(call) }
+          return { id, name, args: toArguments(toJson(params)), extra: call === undefined ? {} : buildCallExtra(call) }
         }),
         extra: {
           ...(finish === undefined ? {} : { finish_reason: finish }),
@@ -278,33 +278,33 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
             }
           }),
           ...(answered.length === 0 && step.attempts.length > 0 ? { interrupted: true } : {}),
-          ...(failures.length === 0 ? {} : { retries: failures.map(failureOf) })
+          ...(failures.length === 0 ? {} : { retries: failures.map(describeFailure) })
         }
       })
       draft.steps.push(made)
       const inOrderOfEnds = step.calls.toSorted((a, b) => (a.endedAt ?? Infinity) - (b.endedAt ?? Infinity))
-      for (const call of inOrderOfEnds) place(made, call, resultOf(call, pictures))
-      for (const call of step.calls) nested(call)
+      for (const call of inOrderOfEnds) addResult(made, call, readCallResult(call, pictures))
+      for (const call of step.calls) addNestedCalls(call)
     }
 
     /** Calls that a tool made: dispatched without a model. */
-    const nested = (parent: Call): void => {
+    const addNestedCalls = (parent: Call): void => {
       for (const call of parent.calls) {
-        const made = Draft.step({
+        const made = Draft.makeStep({
           source: "agent",
           message: "",
-          timestamp: time(call.startedAt),
+          timestamp: formatTime(call.startedAt),
           rest: { llm_call_count: 0 },
-          calls: [{ id: call.id, name: call.name, args: args(json(call.args)), extra: { ...callExtra(call), parent_call_id: parent.id } }]
+          calls: [{ id: call.id, name: call.name, args: toArguments(toJson(call.args)), extra: { ...buildCallExtra(call), parent_call_id: parent.id } }]
         })
         draft.steps.push(made)
-        place(made, call, resultOf(call, pictures))
-        nested(call)
+        addResult(made, call, readCallResult(call, pictures))
+        addNestedCalls(call)
       }
     }
 
     /** A message that no step has: the user's, a child's report, the close of a call that an earlier run left open. */
-    const said = ({ at, message, origin }: Message): void => {
+    const addMessage = ({ at, message, origin }: Message): void => {
       if (message === undefined || message.role === "assistant") return
       seen.add(message)
       if (message.role === "tool") {
@@ -312,36 +312,36 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
           if (part.type !== "tool-result") continue
           const step = places.get(part.id)
           if (step === undefined || step.results.some(({ callId, content }) => callId === part.id && content !== undefined)) continue
-          step.results.push({ callId: part.id, content: resultContent(part, pictures), children: [], extra: { status: "interrupted" } })
+          step.results.push({ callId: part.id, content: renderToolResult(part, pictures), children: [], extra: { status: "interrupted" } })
         }
         return
       }
-      const content = contentOf(message.content, pictures)
-      if (message.role === "system") draft.steps.push(Draft.step({ source: "system", message: content, timestamp: time(at) }))
+      const content = toContent(message.content, pictures)
+      if (message.role === "system") draft.steps.push(Draft.makeStep({ source: "system", message: content, timestamp: formatTime(at) }))
       else draft.steps.push(origin === "user"
-        ? Draft.step({ source: "user", message: content, timestamp: time(at) })
-        : systemStep(content, at, { origin }))
+        ? Draft.makeStep({ source: "user", message: content, timestamp: formatTime(at) })
+        : makeSystemStep(content, at, { origin }))
     }
 
-    const written = (run: Run): void => {
-      const steps = run.steps.map((step) => ({ at: step.startedAt, write: () => stepOf(step) }))
+    const writeRun = (run: Run): void => {
+      const steps = run.steps.map((step) => ({ at: step.startedAt, write: () => addStep(step) }))
       const inSteps = new Set(run.steps.flatMap(({ message }) => message ?? []))
-      const messages = run.messages.filter((message) => !inSteps.has(message)).map((message) => ({ at: message.at, write: () => said(message) }))
+      const messages = run.messages.filter((message) => !inSteps.has(message)).map((message) => ({ at: message.at, write: () => addMessage(message) }))
       const contexts = run.asides.flatMap(({ at, event }) => {
         if (event._tag !== "ContextRewritten") return []
         const attempt = run.steps.flatMap(({ attempts }) => attempts).find(({ startedAt }) => startedAt >= at)
-        return [{ at, write: () => rewritten(at, attempt, { reason: event.reason, before: event.before, after: event.after, ...(event.removed === undefined ? {} : { removed: json(event.removed) }) }) }]
+        return [{ at, write: () => addRewrittenContext(at, attempt, { reason: event.reason, before: event.before, after: event.after, ...(event.removed === undefined ? {} : { removed: toJson(event.removed) }) }) }]
       })
       const system = run.steps[0]?.attempts[0]
-      if (draft.steps.length === copied && system !== undefined) systemPrompt(system)
+      if (draft.steps.length === copied && system !== undefined) addSystemPrompt(system)
       // Messages that begin a run come before its steps of the same millisecond, and the sort is stable.
       for (const { write } of [...messages, ...contexts, ...steps].toSorted((a, b) => a.at - b.at)) write()
       for (const child of run.children) {
-        draft.steps.push(Draft.step({
+        draft.steps.push(Draft.makeStep({
           source: "system",
           message: "",
-          timestamp: time(child.startedAt),
-          results: [{ callId: undefined, content: undefined, children: [ofChild(child)], extra: {} }],
+          timestamp: formatTime(child.startedAt),
+          results: [{ callId: undefined, content: undefined, children: [draftChild(child)], extra: {} }],
           extra: { event: "subagent" }
         }))
       }
@@ -351,38 +351,38 @@ const writer = (tree: Tree, { pictures = noPictures, ...options }: Options) => {
       draft.extra["exit"] = end?.exit ?? (run.endedAt === undefined ? "unknown" : "interrupted")
       if (end?.exit === "interrupted" || end?.exit === "interrupted_by_user") draft.extra["interrupted"] = true
       else delete draft.extra["interrupted"]
-      if (end?.failure !== undefined) draft.extra["error"] = json(end.failure)
+      if (end?.failure !== undefined) draft.extra["error"] = toJson(end.failure)
     }
 
-    const systemPrompt = (attempt: Attempt): void => {
+    const addSystemPrompt = (attempt: Attempt): void => {
       const message = tree.request(attempt).messages.find((one) => one?.role === "system")
       if (message === undefined || message.role !== "system") return
       seen.add(message)
-      draft.steps.unshift(Draft.step({ source: "system", message: message.content, timestamp: draft.steps[0]?.timestamp ?? time(attempt.run.startedAt) }))
+      draft.steps.unshift(Draft.makeStep({ source: "system", message: message.content, timestamp: draft.steps[0]?.timestamp ?? formatTime(attempt.run.startedAt) }))
     }
 
     // Messages of the session stand in their own places, however often they are sent.
     for (const { message } of whole.messages) if (message !== undefined) seen.add(message)
-    written(whole)
+    writeRun(whole)
   }
   return { begin, add }
 }
 
-const childrenOf = (run: Run): ReadonlyArray<Child> => {
-  const below = (call: Call): ReadonlyArray<Child> => [...call.children, ...call.calls.flatMap(below)]
-  return [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap(below))]
+const listChildren = (run: Run): ReadonlyArray<Child> => {
+  const listChildrenBelow = (call: Call): ReadonlyArray<Child> => [...call.children, ...call.calls.flatMap(listChildrenBelow)]
+  return [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap(listChildrenBelow))]
 }
 
 /** Runs of a run's children, of their children, … */
-const runsBelow = (run: Run): ReadonlyArray<Run> =>
-  childrenOf(run).flatMap((child) => child.run === undefined ? [] : [child.run, ...runsBelow(child.run)])
+const listRunsBelow = (run: Run): ReadonlyArray<Run> =>
+  listChildren(run).flatMap((child) => child.run === undefined ? [] : [child.run, ...listRunsBelow(child.run)])
 
 /** Tests for a run of which nothing more is expected. */
 const isOver = (run: Run): boolean =>
-  run.endedAt !== undefined && childrenOf(run).every((child) => child.endedAt !== undefined && (child.run === undefined || isOver(child.run)))
+  run.endedAt !== undefined && listChildren(run).every((child) => child.endedAt !== undefined && (child.run === undefined || isOver(child.run)))
 
 /** The trajectory of a session that goes on: what is over is drafted once. */
-export interface Growing {
+export interface GrowingTrajectory {
   /** Takes note of an entry that the tree has got: a run that something came to late is drafted anew. */
   readonly touch: (entry: Entry) => void
   /** The trajectory as it stands; undefined where nothing was said. */
@@ -390,10 +390,10 @@ export interface Growing {
 }
 
 /** The growing trajectory of a session in a tree. */
-export const growing = (tree: Tree, sessionId: string, options: Options = {}): Growing => {
-  const { add, begin } = writer(tree, options)
+export const makeGrowingTrajectory = (tree: Tree, sessionId: string, options: Options = {}): GrowingTrajectory => {
+  const { add, begin } = makeWriter(tree, options)
   /** The runs that are over, in the order of the session. */
-  let over: { readonly writing: Writing; readonly drafts: Draft.Drafts; count: number } | undefined
+  let over: { readonly writing: DraftState; readonly drafts: Draft.Drafts; count: number } | undefined
   /** Turns of what is drafted for good. */
   const turns = new Set<string>()
 
@@ -417,7 +417,7 @@ export const growing = (tree: Tree, sessionId: string, options: Options = {}): G
         return false
     }
   }
-  const write = (writing: Writing, run: Run, isCopied: boolean): void => {
+  const addRun = (writing: DraftState, run: Run, isCopied: boolean): void => {
     const { steps } = writing.draft
     const from = steps.length
     add(writing, run)
@@ -436,26 +436,26 @@ export const growing = (tree: Tree, sessionId: string, options: Options = {}): G
     trajectory: () => {
       const runs = tree.roots.filter((run) => run.sessionId === sessionId)
       if (runs.length === 0 && tree.beginning(sessionId) === undefined) return undefined
-      over ??= { writing: begin(sessionId, runs[0], undefined), drafts: Draft.drafts(), count: 0 }
+      over ??= { writing: begin(sessionId, runs[0], undefined), drafts: Draft.makeDraftBuilder(), count: 0 }
       const isNew = options.since === undefined ? -1 : runs.findIndex(({ turnId }) => turnId === options.since)
       const lastEnded = runs.findLastIndex(({ endedAt }) => endedAt !== undefined)
       for (let run = runs[over.count]; run !== undefined; run = runs[over.count]) {
         // One that was killed is over when a later one of its session is.
         if (!isOver(run) && !(run.endedAt === undefined && over.count < lastEnded)) break
-        write(over.writing, run, over.count < isNew)
+        addRun(over.writing, run, over.count < isNew)
         over.count++
-        for (const { turnId } of [run, ...runsBelow(run)]) turns.add(turnId)
+        for (const { turnId } of [run, ...listRunsBelow(run)]) turns.add(turnId)
       }
       over.drafts.keep(over.writing.draft.steps)
       const { count, drafts } = over
       const rest = runs.slice(count)
-      const writing = rest.length === 0 ? over.writing : copyOf(over.writing)
-      rest.forEach((run, index) => write(writing, run, count + index < isNew))
-      return drafts.trajectory({ ...writing.draft, extra: { ...writing.draft.extra, ...sideTasks(runs) } })
+      const writing = rest.length === 0 ? over.writing : copyWriting(over.writing)
+      rest.forEach((run, index) => addRun(writing, run, count + index < isNew))
+      return drafts.trajectory({ ...writing.draft, extra: { ...writing.draft.extra, ...describeSideTasks(runs) } })
     }
   }
 }
 
 /** The trajectory of a session in a tree; undefined where nothing was said in it. */
-export const trajectory = (tree: Tree, sessionId: string, options: Options = {}): Atif.Trajectory | undefined =>
-  growing(tree, sessionId, options).trajectory()
+export const buildTrajectory = (tree: Tree, sessionId: string, options: Options = {}): Atif.Trajectory | undefined =>
+  makeGrowingTrajectory(tree, sessionId, options).trajectory()

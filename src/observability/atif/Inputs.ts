@@ -5,12 +5,12 @@
  * Source: `relay-atof-atif.md` §2.4, §2.6 and §2.7.
  */
 import type * as Atif from "../Atif.ts"
-import { plain, type Request, type Said } from "./Message.ts"
+import { toPlainText, type Request, type RequestMessage } from "./Message.ts"
 
 /** Additions of a request to the conversation so far. */
 interface News {
   /** Messages of the system and of the user that were not there before. */
-  readonly fresh: ReadonlyArray<Said & { readonly copied: boolean }>
+  readonly fresh: ReadonlyArray<RequestMessage & { readonly copied: boolean }>
   /** The replacement of the conversation, when the request has less of it than there was. */
   readonly replaced: Atif.Content | undefined
   /** The request has nothing of the conversation: another question, asked beside it. */
@@ -22,7 +22,7 @@ export interface Inputs {
   readonly take: (request: Request) => News
 }
 
-const spoken = (said: Said): boolean => said.role === "system" || said.role === "user"
+const isSpoken = (said: RequestMessage): boolean => said.role === "system" || said.role === "user"
 
 /** The beginning of a conversation. */
 export const make = (): Inputs => {
@@ -30,7 +30,7 @@ export const make = (): Inputs => {
   let systems = 0
   let isFirst = true
 
-  const fresh = (messages: ReadonlyArray<Said>, skipUsers: number, skipSystems: number) => {
+  const selectFresh = (messages: ReadonlyArray<RequestMessage>, skipUsers: number, skipSystems: number) => {
     const lastUser = messages.findLastIndex(({ role }) => role === "user")
     const answered = messages.findLastIndex(({ role }, index) => role === "assistant" && index < lastUser)
     let user = 0
@@ -44,16 +44,16 @@ export const make = (): Inputs => {
 
   return {
     take: ({ messages }) => {
-      const said = messages.filter(spoken)
-      const now = said.flatMap((one) => one.role === "user" ? [plain(one.content)] : [])
+      const said = messages.filter(isSpoken)
+      const now = said.flatMap((one) => one.role === "user" ? [toPlainText(one.content)] : [])
       const before = new Set(users)
       const shrunk = now.length < users.length
       if (shrunk && !now.some((text) => before.has(text))) return { fresh: [], replaced: undefined, isAside: true }
       const known = shrunk ? now.findLastIndex((text) => before.has(text)) + 1 : users.length
       const news: News = {
-        fresh: fresh(messages, known, systems),
+        fresh: selectFresh(messages, known, systems),
         replaced: shrunk
-          ? messages.filter(({ role }) => role !== "system").slice(0, -1).map(({ content }) => plain(content)).filter(Boolean).join("\n\n")
+          ? messages.filter(({ role }) => role !== "system").slice(0, -1).map(({ content }) => toPlainText(content)).filter(Boolean).join("\n\n")
           : undefined,
         isAside: false
       }

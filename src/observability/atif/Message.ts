@@ -12,10 +12,10 @@
 import type * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
 import type * as Atif from "../Atif.ts"
-import { args, type Fields, fields, items, text } from "./Value.ts"
+import { toArguments, type Fields, toFields, toItems, toNonEmptyText } from "./Value.ts"
 
 /** A message of a request. */
-export interface Said {
+export interface RequestMessage {
   readonly role: "system" | "user" | "assistant" | "tool"
   readonly content: Atif.Content
 }
@@ -28,7 +28,7 @@ const mediaTypes: Readonly<Record<string, "image/jpeg" | "image/png" | "image/gi
 /** Tests whether a document can have pictures of a media type. */
 export const isPicture = (mediaType: string): boolean => mediaType.startsWith("image/") && Object.hasOwn(mediaTypes, mediaType)
 
-const image = (address: string | undefined, mediaType: string | undefined): Atif.ContentPart => {
+const toImagePart = (address: string | undefined, mediaType: string | undefined): Atif.ContentPart => {
   const ending = /\.(\w+)(?:[?#].*)?$/u.exec(address ?? "")?.[1]?.toLowerCase() ?? ""
   const known = mediaTypes[mediaType ?? ""] ?? mediaTypes[ending]
   if (known !== undefined && address !== undefined && !address.startsWith("data:") && !address.startsWith("<")) {
@@ -38,125 +38,125 @@ const image = (address: string | undefined, mediaType: string | undefined): Atif
   return { type: "text", text: kind === undefined ? `[image ${address ?? ""}]` : `[${kind}]` }
 }
 
-const part = (value: unknown): Atif.ContentPart | undefined => {
+const toContentPart = (value: unknown): Atif.ContentPart | undefined => {
   if (typeof value === "string") return { type: "text", text: value }
-  const one = fields(value)
+  const one = toFields(value)
   switch (one["type"]) {
     case "image_url":
-      return image(text(fields(one["image_url"])["url"]) ?? text(one["image_url"]), undefined)
+      return toImagePart(toNonEmptyText(toFields(one["image_url"])["url"]) ?? toNonEmptyText(one["image_url"]), undefined)
     case "input_image":
-      return image(text(one["image_url"]), undefined)
+      return toImagePart(toNonEmptyText(one["image_url"]), undefined)
     case "image": {
-      const source = fields(one["source"])
-      return image(text(source["path"]) ?? text(source["url"]), text(source["media_type"]) ?? text(one["mediaType"]))
+      const source = toFields(one["source"])
+      return toImagePart(toNonEmptyText(source["path"]) ?? toNonEmptyText(source["url"]), toNonEmptyText(source["media_type"]) ?? toNonEmptyText(one["mediaType"]))
     }
     case "file":
-      return image(text(one["data"]), text(one["mediaType"]))
+      return toImagePart(toNonEmptyText(one["data"]), toNonEmptyText(one["mediaType"]))
     case "tool_result":
     case "tool_use":
     case "toolResult":
       return undefined
     default:
-      return typeof one["text"] === "string" && one["thought"] !== true ? { type: "text", text: one["text"] } : geminiFile(one)
+      return typeof one["text"] === "string" && one["thought"] !== true ? { type: "text", text: one["text"] } : readGeminiFile(one)
   }
 }
 
 /** A file of a Gemini message. */
-const geminiFile = (one: Fields): Atif.ContentPart | undefined => {
-  const inline = fields(one["inlineData"] ?? one["inline_data"])
-  const named = fields(one["fileData"] ?? one["file_data"])
-  const mediaType = text(inline["mimeType"] ?? inline["mime_type"] ?? named["mimeType"] ?? named["mime_type"])
-  return mediaType === undefined ? undefined : image(text(named["fileUri"] ?? named["file_uri"]), mediaType)
+const readGeminiFile = (one: Fields): Atif.ContentPart | undefined => {
+  const inline = toFields(one["inlineData"] ?? one["inline_data"])
+  const named = toFields(one["fileData"] ?? one["file_data"])
+  const mediaType = toNonEmptyText(inline["mimeType"] ?? inline["mime_type"] ?? named["mimeType"] ?? named["mime_type"])
+  return mediaType === undefined ? undefined : toImagePart(toNonEmptyText(named["fileUri"] ?? named["file_uri"]), mediaType)
 }
 
 const context = /<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?/gu
 
 /** Content of a message, whatever its form, with all of its text; undefined where it says nothing that belongs into a step. */
-export const whole = (value: unknown): Atif.Content | undefined => {
+export const readWholeContent = (value: unknown): Atif.Content | undefined => {
   if (typeof value === "string") return value
   if (!Array.isArray(value)) return undefined
-  const parts = value.flatMap((one) => part(one) ?? [])
+  const parts = value.flatMap((one) => toContentPart(one) ?? [])
   if (parts.length === 0) return value.length === 0 ? "" : undefined
   return parts.every((one) => one.type === "text") ? parts.map((one) => one.type === "text" ? one.text : "").join("\n") : parts
 }
 
 /** Content of a message without what was added to a user's words for one request. */
-export const content = (value: unknown): Atif.Content | undefined => {
-  const said = whole(value)
+export const readContent = (value: unknown): Atif.Content | undefined => {
+  const said = readWholeContent(value)
   return typeof said === "string" ? said.replace(context, "") : said
 }
 
-const roles: Readonly<Record<string, Said["role"]>> = {
+const roles: Readonly<Record<string, RequestMessage["role"]>> = {
   system: "system", developer: "system", user: "user", human: "user", assistant: "assistant", model: "assistant", ai: "assistant", tool: "tool"
 }
 
-const message = (value: unknown): ReadonlyArray<Said> => {
-  const one = fields(value)
-  const role = roles[text(one["role"]) ?? ""]
+const readMessage = (value: unknown): ReadonlyArray<RequestMessage> => {
+  const one = toFields(value)
+  const role = roles[toNonEmptyText(one["role"]) ?? ""]
   if (role === undefined) return []
-  const said = (role === "assistant" ? whole : content)(one["content"] ?? one["parts"])
+  const said = (role === "assistant" ? readWholeContent : readContent)(one["content"] ?? one["parts"])
   // A user's message that only brings results is no turn of the user.
   return said === undefined ? role === "assistant" ? [{ role, content: "" }] : [] : [{ role, content: said }]
 }
 
 /** Messages of a request in order, the system's first where the protocol has it apart. */
 export interface Request {
-  readonly messages: ReadonlyArray<Said>
+  readonly messages: ReadonlyArray<RequestMessage>
   readonly tools: ReadonlyArray<{ readonly [key: string]: Schema.Json }>
   readonly effort: string | undefined
   /** Results of earlier calls that it brings, in order. */
-  readonly results: ReadonlyArray<Brought>
+  readonly results: ReadonlyArray<BroughtResult>
 }
 
 /** A result of a call that a request brings. Where the protocol has no ids, the call is the nth of its tool in the answer before. */
-export interface Brought {
+export interface BroughtResult {
   readonly callId: string | undefined
   readonly name: string | undefined
   readonly content: string
 }
 
-const brought = (value: unknown): ReadonlyArray<Brought> => {
-  const one = fields(value)
-  const textOf = (said: unknown): string => {
-    const parts = whole(said)
-    return parts === undefined ? output(said) : plain(parts)
+const listBroughtResults = (value: unknown): ReadonlyArray<BroughtResult> => {
+  const one = toFields(value)
+  const toResultText = (said: unknown): string => {
+    const parts = readWholeContent(said)
+    return parts === undefined ? renderOutput(said) : toPlainText(parts)
   }
-  if (one["role"] === "tool") return [{ callId: text(one["tool_call_id"]), name: text(one["name"]), content: textOf(one["content"]) }]
-  if (one["type"] === "function_call_output") return [{ callId: text(one["call_id"]), name: undefined, content: textOf(one["output"]) }]
-  return [...items(one["content"]), ...items(one["parts"])].flatMap((part) => {
-    const block = fields(part)
-    if (block["type"] === "tool_result") return [{ callId: text(block["tool_use_id"]), name: undefined, content: textOf(block["content"]) }]
-    const response = fields(block["functionResponse"] ?? block["function_response"])
-    return response["name"] === undefined ? [] : [{ callId: text(response["id"]), name: text(response["name"]), content: output(response["response"]) }]
+  if (one["role"] === "tool") return [{ callId: toNonEmptyText(one["tool_call_id"]), name: toNonEmptyText(one["name"]), content: toResultText(one["content"]) }]
+  if (one["type"] === "function_call_output") return [{ callId: toNonEmptyText(one["call_id"]), name: undefined, content: toResultText(one["output"]) }]
+  return [...toItems(one["content"]), ...toItems(one["parts"])].flatMap((part) => {
+    const block = toFields(part)
+    if (block["type"] === "tool_result") return [{ callId: toNonEmptyText(block["tool_use_id"]), name: undefined, content: toResultText(block["content"]) }]
+    const response = toFields(block["functionResponse"] ?? block["function_response"])
+    return response["name"] === undefined ? [] : [{ callId: toNonEmptyText(response["id"]), name: toNonEmptyText(response["name"]), content: renderOutput(response["response"]) }]
   })
 }
 
-const resultsOf = (messages: ReadonlyArray<unknown>): ReadonlyArray<Brought> => {
-  const answer = messages.findLastIndex((message) => roles[text(fields(message)["role"]) ?? ""] === "assistant")
-  return messages.flatMap((message, index) => brought(message).filter(({ callId }) => callId !== undefined || index > answer))
+const listNewResults = (messages: ReadonlyArray<unknown>): ReadonlyArray<BroughtResult> => {
+  const answer = messages.findLastIndex((message) => roles[toNonEmptyText(toFields(message)["role"]) ?? ""] === "assistant")
+  return messages.flatMap((message, index) => listBroughtResults(message).filter(({ callId }) => callId !== undefined || index > answer))
 }
 
 /** A request in any protocol; undefined when no messages can be found in it. */
-export const request = (value: unknown): Request | undefined => {
-  const outer = fields(value)
-  // Managed executions of Relay put the body under `content`.
-  const body = ["messages", "input", "contents"].some((name) => Array.isArray(outer[name])) ? outer : fields(outer["content"])
+export const readRequest = (value: unknown): Request | undefined => {
+  const outer = toFields(value)
+  // Managed executions of Relay put the body under `readContent`.
+  const body = ["messages", "input", "contents"].some((name) => Array.isArray(outer[name])) ? outer : toFields(outer["content"])
   const listed = body["messages"] ?? body["input"] ?? body["contents"]
   const input = typeof listed === "string" ? [{ role: "user", content: listed }] : listed
   if (!Array.isArray(input)) return undefined
   const instruction = body["systemInstruction"] ?? body["system_instruction"]
-  const apart = content(body["system"] ?? body["instructions"] ?? fields(instruction)["parts"] ?? instruction)
+  const apart = readContent(body["system"] ?? body["instructions"] ?? toFields(instruction)["parts"] ?? instruction)
   return {
-    messages: [...(apart ? [{ role: "system", content: apart } as const] : []), ...input.flatMap(message)],
-    results: resultsOf(input),
-    tools: items(body["tools"]).map(args),
-    effort: text(body["reasoning_effort"]) ?? text(fields(body["reasoning"])["effort"])
+    messages: [...(apart ? [{ role: "system", content: apart } as const] : []), ...input.flatMap(readMessage)],
+    results: listNewResults(input),
+    tools: toItems(body["tools"]).map(toArguments),
+    effort: toNonEmptyText(body["reasoning_effort"]) ?? toNonEmptyText(toFields(body["reasoning"])["effort"])
   }
 }
 
 /** The text of content, for comparison and display. */
-export const plain = (said: Atif.Content): string =>
+export const toPlainText = (said: Atif.Content): string =>
   typeof said === "string" ? said : said.map((one) => one.type === "text" ? one.text : `[${one.source.path}]`).join("\n")
 
 /** A tool's output as content: text as it is, everything else as JSON. */
-export const output = (value: unknown): string => value === undefined || value === null ? "" : Json.toText(value)
+export const renderOutput = (value: unknown): string => value === undefined || value === null ? "" : Json.toText(value)

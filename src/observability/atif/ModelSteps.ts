@@ -9,19 +9,19 @@ import * as Answer from "./Answer.ts"
 import type * as Draft from "./Draft.ts"
 import * as Message from "./Message.ts"
 import * as NamedMessages from "./NamedMessages.ts"
-import { type AgentScope, ending, type Failure, index } from "./Scope.ts"
+import { type AgentScope, readEnding, type Failure, indexCalls } from "./Scope.ts"
 import * as ToolResults from "./ToolResults.ts"
-import { agentOf, flushPending, invocation, say, type State, timestampText } from "./State.ts"
-import { fields, number, text } from "./Value.ts"
+import { getAgent, flushPending, describeInvocation, addStep, type State, formatEventTime } from "./State.ts"
+import { toFields, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 
-const retriesOf = (failures: ReadonlyArray<Failure>) =>
+const describeRetries = (failures: ReadonlyArray<Failure>) =>
   failures.length === 0 ? {} : { retries: failures.map(({ at, facts }) => ({ ...facts, timestamp: at })) }
 
 /** The model call that an attempt belongs to, where the stream says it. */
-const keyOf = (event: { readonly metadata?: unknown }): string | undefined => {
-  const meta = fields(event.metadata)
-  const step = number(meta["api_call_count"])
-  return step === undefined ? undefined : `${text(meta["turn_id"]) ?? ""} ${step}`
+const formatCallKey = (event: { readonly metadata?: unknown }): string | undefined => {
+  const meta = toFields(event.metadata)
+  const step = toFiniteNumber(meta["api_call_count"])
+  return step === undefined ? undefined : `${toNonEmptyText(meta["turn_id"]) ?? ""} ${step}`
 }
 
 /** Says that no attempt since the last answer had one, or what had come of it. */
@@ -34,25 +34,25 @@ export const flushFailures = (agent: AgentScope): void => {
   const { at, facts } = last
   const partial = failures.findLast((one) => one.partial !== undefined)?.partial
   if (partial !== undefined) {
-    partly(agent, failures, partial)
+    addBrokenAnswer(agent, failures, partial)
     return
   }
-  const error = fields(facts["error"])
-  say(agent, {
+  const error = toFields(facts["error"])
+  addStep(agent, {
     source: "system",
     message: facts["reason"] === "interrupted" && facts["error"] === null
       ? "The model call was interrupted before an answer."
-      : `The model could not be asked: ${text(error["message"]) ?? text(facts["error"]) ?? "unknown error"}`,
+      : `The model could not be asked: ${toNonEmptyText(error["message"]) ?? toNonEmptyText(facts["error"]) ?? "unknown error"}`,
     timestamp: at,
-    extra: { error: facts, attempts: failures.length, ...retriesOf(failures) }
+    extra: { error: facts, attempts: failures.length, ...describeRetries(failures) }
   })
 }
 
 /** The step of an answer that broke off. */
-const partly = (agent: AgentScope, failures: ReadonlyArray<Failure>, { calls, message, reasoning }: Answer.Answer): Draft.Step => {
+const addBrokenAnswer = (agent: AgentScope, failures: ReadonlyArray<Failure>, { calls, message, reasoning }: Answer.Answer): Draft.Step => {
   const last = failures.at(-1)
-  const model = text(last?.facts["model"])
-  return say(agent, {
+  const model = toNonEmptyText(last?.facts["model"])
+  return addStep(agent, {
     source: "agent",
     message,
     timestamp: last?.at,
@@ -61,58 +61,58 @@ const partly = (agent: AgentScope, failures: ReadonlyArray<Failure>, { calls, me
       ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
       llm_call_count: 1
     },
-    calls: identified(calls),
-    extra: { interrupted: true, ...retriesOf(failures) }
+    calls: identifyCalls(calls),
+    extra: { interrupted: true, ...describeRetries(failures) }
   })
 }
 
 /** An answer was stored in another form than it came in. */
-export const stored = (agent: AgentScope, event: MarkEvent): void => {
-  const answer = Answer.read({ choices: [{ message: event.metadata?.["assistant_message"] ?? null }] })
-  const key = keyOf(event)
+export const applyStoredAnswer = (agent: AgentScope, event: MarkEvent): void => {
+  const answer = Answer.readAnswer({ choices: [{ message: event.metadata?.["assistant_message"] ?? null }] })
+  const key = formatCallKey(event)
   const failures = agent.failures
   if (agent.last === undefined || agent.last.key !== key) {
     agent.failures = []
-    partly(agent, failures, answer)
+    addBrokenAnswer(agent, failures, answer)
     return
   }
   const { step } = agent.last
   step.message = answer.message
   const { reasoning_content: _, ...rest } = step.rest
   step.rest = answer.reasoning === undefined ? rest : { ...rest, reasoning_content: answer.reasoning }
-  step.calls.splice(0, step.calls.length, ...identified(answer.calls))
-  index(agent, step)
+  step.calls.splice(0, step.calls.length, ...identifyCalls(answer.calls))
+  indexCalls(agent, step)
 }
 
 /** True of an attempt of a side task: a title, a judgement, a summary. */
-const isSideTask = (event: ScopeEvent): boolean => text(event.metadata?.["side_task"]) !== undefined
+const isSideTask = (event: ScopeEvent): boolean => toNonEmptyText(event.metadata?.["side_task"]) !== undefined
 
 /** True of a payload that says something in a form that nobody knows. */
 const isUnread = (data: unknown): boolean => data !== null && data !== undefined && (typeof data !== "object" || Object.keys(data).length > 0)
 
 /** A request. */
-export const asked = (state: State, event: ScopeEvent): void => {
-  const agent = agentOf(state, event)
+export const handleRequest = (state: State, event: ScopeEvent): void => {
+  const agent = getAgent(state, event)
   if (isSideTask(event)) return
-  const key = keyOf(event)
+  const key = formatCallKey(event)
   if (agent.failures.some((failure) => failure.key !== key)) flushFailures(agent)
-  const request = Message.request(event.data)
-  const timestamp = timestampText(event)
-  const model = text(event.category_profile?.["model_name"])
+  const request = Message.readRequest(event.data)
+  const timestamp = formatEventTime(event)
+  const model = toNonEmptyText(event.category_profile?.["model_name"])
   agent.draft.model ??= model
   if (request === undefined) {
     flushPending(agent)
-    if (isUnread(event.data)) say(agent, { source: "system", message: `llm: ${event.name}`, timestamp, extra: { event: event.name, category: "llm", data: event.data ?? null } })
+    if (isUnread(event.data)) addStep(agent, { source: "system", message: `llm: ${event.name}`, timestamp, extra: { event: event.name, category: "llm", data: event.data ?? null } })
     return
   }
   if (agent.draft.tools.length === 0) agent.draft.tools = request.tools
-  const names = NamedMessages.namesOf(event)
-  if (names !== undefined) return NamedMessages.asked(agent, event, names)
-  ToolResults.brought(state, agent, request.results)
+  const names = NamedMessages.readNames(event)
+  if (names !== undefined) return NamedMessages.addNewMessages(agent, event, names)
+  ToolResults.addBroughtResults(state, agent, request.results)
   const { fresh, isAside, replaced } = agent.inputs.take(request)
   if (isAside) return
   if (replaced !== undefined) {
-    say(agent, {
+    addStep(agent, {
       source: "system",
       message: "",
       timestamp,
@@ -125,7 +125,7 @@ export const asked = (state: State, event: ScopeEvent): void => {
   const lastUser = fresh.findLastIndex(({ role }) => role === "user")
   fresh.forEach(({ content, copied, role }, index) => {
     const isTurn = index === lastUser && agent.pending !== undefined
-    say(agent, {
+    addStep(agent, {
       // `take` keeps these two roles.
       source: role as "system" | "user",
       message: isTurn ? agent.pending?.message ?? content : content,
@@ -139,7 +139,7 @@ export const asked = (state: State, event: ScopeEvent): void => {
 
 
 /** Calls with an id each; one that the provider gave none is named by its tool and its place. */
-const identified = (calls: ReadonlyArray<Answer.Call>): Array<Draft.Call> => {
+const identifyCalls = (calls: ReadonlyArray<Answer.Call>): Array<Draft.Call> => {
   const used = new Set<string>()
   return calls.map((call, index) => {
     let id = call.id ?? `${call.name}:${index}`
@@ -149,17 +149,17 @@ const identified = (calls: ReadonlyArray<Answer.Call>): Array<Draft.Call> => {
   })
 }
 
-const sum = (a: Atif.Metrics, b: Atif.Metrics | undefined): Atif.Metrics => {
-  const of = (key: "cached_tokens" | "completion_tokens" | "cost_usd" | "prompt_tokens") => {
+const sumMetrics = (a: Atif.Metrics, b: Atif.Metrics | undefined): Atif.Metrics => {
+  const sumKey = (key: "cached_tokens" | "completion_tokens" | "cost_usd" | "prompt_tokens") => {
     const known = [a[key], b?.[key]].flatMap((one) => one ?? [])
     return known.length === 0 ? {} : { [key]: known.reduce((x, y) => x + y, 0) }
   }
-  return { ...a, ...of("prompt_tokens"), ...of("completion_tokens"), ...of("cached_tokens"), ...of("cost_usd") }
+  return { ...a, ...sumKey("prompt_tokens"), ...sumKey("completion_tokens"), ...sumKey("cached_tokens"), ...sumKey("cost_usd") }
 }
 
 /** A further answer to one model call: it takes the place of the one before, and both were paid for. */
-const again = (agent: AgentScope, step: Draft.Step, answer: Answer.Answer, metrics: Atif.Metrics | undefined): void => {
-  const all = metrics === undefined ? step.rest.metrics : sum(metrics, step.rest.metrics ?? undefined)
+const replaceAnswer = (agent: AgentScope, step: Draft.Step, answer: Answer.Answer, metrics: Atif.Metrics | undefined): void => {
+  const all = metrics === undefined ? step.rest.metrics : sumMetrics(metrics, step.rest.metrics ?? undefined)
   const { reasoning_content: _, ...rest } = step.rest
   step.rest = {
     ...rest,
@@ -168,27 +168,27 @@ const again = (agent: AgentScope, step: Draft.Step, answer: Answer.Answer, metri
     llm_call_count: (rest.llm_call_count ?? 1) + 1
   }
   step.message = answer.message
-  step.calls.splice(0, step.calls.length, ...identified(answer.calls))
-  index(agent, step)
+  step.calls.splice(0, step.calls.length, ...identifyCalls(answer.calls))
+  indexCalls(agent, step)
 }
 
 /** An answer, or a failure. */
-export const answered = (state: State, event: ScopeEvent): void => {
-  const agent = agentOf(state, event)
+export const handleAnswer = (state: State, event: ScopeEvent): void => {
+  const agent = getAgent(state, event)
   const start = state.starts.get(event.uuid)
   state.starts.delete(event.uuid)
   if (isSideTask(event)) return
-  const { error, status } = ending(event)
-  const data = fields(event.data)
-  const meta = fields(event.metadata)
-  const key = keyOf(event)
-  const requested = text(start?.category_profile?.["model_name"])
-  const answer = Answer.read(event.data ?? { content: "", reasoning_content: meta["reasoning_content"] ?? null })
+  const { error, status } = readEnding(event)
+  const data = toFields(event.data)
+  const meta = toFields(event.metadata)
+  const key = formatCallKey(event)
+  const requested = toNonEmptyText(start?.category_profile?.["model_name"])
+  const answer = Answer.readAnswer(event.data ?? { content: "", reasoning_content: meta["reasoning_content"] ?? null })
   if (status === "error" || (data["error"] !== undefined && data["content"] === undefined && data["choices"] === undefined)) {
     const reason = data["reason"] ?? meta["reason"]
-    const isPartial = Answer.textOf(answer) !== "" || answer.calls.length > 0 || answer.reasoning !== undefined
+    const isPartial = Answer.getAnswerText(answer) !== "" || answer.calls.length > 0 || answer.reasoning !== undefined
     agent.failures.push({
-      at: timestampText(event),
+      at: formatEventTime(event),
       key,
       partial: isPartial ? answer : undefined,
       facts: {
@@ -200,28 +200,28 @@ export const answered = (state: State, event: ScopeEvent): void => {
     })
     return
   }
-  const model = text(event.category_profile?.["model_name"]) ?? answer.model ?? requested
+  const model = toNonEmptyText(event.category_profile?.["model_name"]) ?? answer.model ?? requested
   agent.draft.model ??= model
   const failures = agent.failures
   agent.failures = []
-  const effort = Message.request(start?.data)?.effort
+  const effort = Message.readRequest(start?.data)?.effort
   // An answer without text and calls has no data in some streams.
-  const told = answer.metrics ?? Answer.metrics(meta["usage"])
+  const told = answer.metrics ?? Answer.readMetrics(meta["usage"])
   const cost = told !== undefined && told.cost_usd === undefined && model !== undefined ? state.options.cost?.(model, told) : undefined
   const metrics = told === undefined || cost === undefined ? told : { ...told, cost_usd: cost }
-  const finish = answer.finishReason ?? text(meta["finish_reason"])
-  const retry = number(meta["retry_count"]) ?? 0
+  const finish = answer.finishReason ?? toNonEmptyText(meta["finish_reason"])
+  const retry = toFiniteNumber(meta["retry_count"]) ?? 0
   const { last } = agent
   if (key !== undefined && last?.key === key && last.retry < retry) {
-    again(agent, last.step, answer, metrics)
+    replaceAnswer(agent, last.step, answer, metrics)
     agent.last = { ...last, retry }
     return
   }
-  const saysNothing = Answer.textOf(answer) === "" && answer.calls.length === 0 && answer.reasoning === undefined
-  const step = say(agent, {
+  const saysNothing = Answer.getAnswerText(answer) === "" && answer.calls.length === 0 && answer.reasoning === undefined
+  const step = addStep(agent, {
     source: "agent",
     message: answer.message,
-    timestamp: timestampText(event),
+    timestamp: formatEventTime(event),
     rest: {
       ...(model === undefined ? {} : { model_name: model }),
       ...(effort === undefined ? {} : { reasoning_effort: effort }),
@@ -229,13 +229,13 @@ export const answered = (state: State, event: ScopeEvent): void => {
       ...(metrics === undefined ? {} : { metrics }),
       llm_call_count: 1
     },
-    calls: identified(answer.calls),
+    calls: identifyCalls(answer.calls),
     extra: {
       ...(saysNothing && isUnread(event.data) && answer.finishReason === undefined ? { data: event.data ?? null } : {}),
       ...(finish === undefined ? {} : { finish_reason: finish }),
-      ...(text(meta["provider"]) === undefined ? {} : { provider: text(meta["provider"]) ?? "" }),
-      ...(start === undefined ? {} : { invocation: invocation(start, event, "completed") }),
-      ...retriesOf(failures)
+      ...(toNonEmptyText(meta["provider"]) === undefined ? {} : { provider: toNonEmptyText(meta["provider"]) ?? "" }),
+      ...(start === undefined ? {} : { invocation: describeInvocation(start, event, "completed") }),
+      ...describeRetries(failures)
     }
   })
   agent.last = { step, key, retry }

@@ -10,40 +10,40 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Json from "../../domain/Json.ts"
 import type { AnswerPart } from "../../domain/RecordEvent.ts"
 import * as Usage from "../../domain/Usage.ts"
-import { copyOf } from "../../hooks/Sanitizer.ts"
+import { copyField } from "../../hooks/Sanitizer.ts"
 import type * as Atif from "../Atif.ts"
 import type { Attempt } from "../RunTree.ts"
 import * as MessageText from "./Message.ts"
 
 /** A JSON form of a value of the record, which is JSON but for what middleware may have put into it. */
-export const json = (value: unknown): Schema.Json => {
+export const toJson = (value: unknown): Schema.Json => {
   try {
     const text: string | undefined = JSON.stringify(value)
     // Text that was written as JSON is read as JSON.
     return text === undefined ? null : JSON.parse(text) as Schema.Json
   } catch {
     // A cycle, a bigint, thousands of levels: named for what they are.
-    return copyOf(value)
+    return copyField(value)
   }
 }
 
 /** Text of a tool's output: as it is, or as JSON. */
-export const textOf = (value: unknown): string => typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
+export const toOutputText = (value: unknown): string => typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
 
 /** Puts a picture beside a document and returns its path there; undefined where nothing can be put. */
 export type Pictures = (mediaType: string, bytes: Uint8Array) => string | undefined
 
 /** Documents that stand alone have no picture whose bytes stood in the conversation: a text in its place says so. */
-export const noPictures: Pictures = () => undefined
+export const omitPicture: Pictures = () => undefined
 
-const bytesOf = (data: Prompt.FilePart["data"]): Uint8Array | undefined => {
+const decodeFileBytes = (data: Prompt.FilePart["data"]): Uint8Array | undefined => {
   if (data instanceof URL || (typeof data === "string" && /^https?:/u.test(data))) return undefined
   if (typeof data !== "string") return data
   return Result.getOrElse(Base64.decode(data.replace(/^data:[^,]*,/u, "")), () => new TextEncoder().encode(data))
 }
 
-const filePart = (part: Prompt.FilePart, pictures: Pictures): unknown => {
-  const bytes = bytesOf(part.data)
+const toFilePart = (part: Prompt.FilePart, pictures: Pictures): unknown => {
+  const bytes = decodeFileBytes(part.data)
   if (bytes === undefined) return part
   const { mediaType } = part
   const path = MessageText.isPicture(mediaType) ? pictures(mediaType, bytes) : undefined
@@ -53,8 +53,8 @@ const filePart = (part: Prompt.FilePart, pictures: Pictures): unknown => {
 }
 
 /** Content of a message, whole. Files are images where they have an address or a place in `pictures`. */
-export const contentOf = (content: Prompt.Message["content"], pictures: Pictures = noPictures): Atif.Content =>
-  typeof content === "string" ? content : MessageText.whole(json(content.map((part) => part.type === "file" ? filePart(part, pictures) : part))) ?? ""
+export const toContent = (content: Prompt.Message["content"], pictures: Pictures = omitPicture): Atif.Content =>
+  typeof content === "string" ? content : MessageText.readWholeContent(toJson(content.map((part) => part.type === "file" ? toFilePart(part, pictures) : part))) ?? ""
 
 /** Text, reasoning and calls of an answer. */
 export interface Answer {
@@ -64,16 +64,16 @@ export interface Answer {
 }
 
 /** The answer that a stored message of the model is. */
-export const answerOfMessage = (message: Prompt.AssistantMessage): Answer => ({
+export const readMessageAnswer = (message: Prompt.AssistantMessage): Answer => ({
   text: message.content.some(({ type }) => type === "file")
-    ? contentOf(message.content.filter(({ type }) => type === "text" || type === "file"))
+    ? toContent(message.content.filter(({ type }) => type === "text" || type === "file"))
     : message.content.map((part) => part.type === "text" ? part.text : "").join(""),
   reasoning: message.content.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n"),
   calls: message.content.flatMap((part) => part.type === "tool-call" ? [part] : [])
 })
 
 /** Calls of an answer under the ids that they are stored under: those without one, and a second call with the same one, get another. */
-const callsOf = (parts: ReadonlyArray<AnswerPart>, step: number): Answer["calls"] => {
+const listStoredCalls = (parts: ReadonlyArray<AnswerPart>, step: number): Answer["calls"] => {
   const taken = new Set<string>()
   const made = new Set<string>()
   return parts.flatMap((part, index) => {
@@ -92,14 +92,14 @@ const callsOf = (parts: ReadonlyArray<AnswerPart>, step: number): Answer["calls"
 }
 
 /** The answer that an attempt got. */
-export const answerOfParts = (parts: ReadonlyArray<AnswerPart>, step: number): Answer => ({
+export const readPartsAnswer = (parts: ReadonlyArray<AnswerPart>, step: number): Answer => ({
   text: parts.flatMap((part) => part.type === "text" ? [part.text] : part.type === "file" ? [`[${part.mediaType}]`] : []).join(""),
   reasoning: parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n"),
-  calls: callsOf(parts, step)
+  calls: listStoredCalls(parts, step)
 })
 
 /** Usage and cost of an attempt, where it was told. */
-export const metricsOf = ({ end }: Attempt): Atif.Metrics | undefined => {
+export const toMetrics = ({ end }: Attempt): Atif.Metrics | undefined => {
   if (end?.usage === undefined) return undefined
   const { cost, usage } = end
   const extra = {
@@ -107,7 +107,7 @@ export const metricsOf = ({ end }: Attempt): Atif.Metrics | undefined => {
     ...(usage.cacheWriteTokens === 0 ? {} : { cache_creation_input_tokens: usage.cacheWriteTokens })
   }
   return {
-    prompt_tokens: Usage.promptTokens(usage),
+    prompt_tokens: Usage.countPromptTokens(usage),
     completion_tokens: usage.outputTokens,
     ...(usage.cacheReadTokens === 0 ? {} : { cached_tokens: usage.cacheReadTokens }),
     ...(cost === undefined || cost.status === "unknown" || cost.usd === null ? {} : { cost_usd: cost.usd }),
@@ -116,25 +116,25 @@ export const metricsOf = ({ end }: Attempt): Atif.Metrics | undefined => {
 }
 
 /** A result with the pictures that the model got with it. */
-export const resultContent = ({ modelOutput = [], result }: Prompt.ToolResultPart, pictures: Pictures = noPictures): Atif.Content => {
-  const text = textOf(result)
+export const renderToolResult = ({ modelOutput = [], result }: Prompt.ToolResultPart, pictures: Pictures = omitPicture): Atif.Content => {
+  const text = toOutputText(result)
   if (!modelOutput.some(({ type }) => type === "file")) return text
   const more = modelOutput.filter((part) => part.type === "file" || !text.includes(part.text))
-  return contentOf([...(text === "" ? [] : [Prompt.textPart({ text })]), ...more], pictures)
+  return toContent([...(text === "" ? [] : [Prompt.textPart({ text })]), ...more], pictures)
 }
 
 /** A call that is over. */
-interface Answered {
+interface AnsweredCall {
   readonly end: { readonly output?: string } | undefined
   readonly result: Prompt.ToolResultPart | undefined
 }
 
 /** The result of a call as the model gets it; that of a call which a tool made as the tool got it. */
-export const resultOf = ({ end, result }: Answered, pictures: Pictures = noPictures): Atif.Content | undefined =>
-  result === undefined ? end?.output : resultContent(result, pictures)
+export const readCallResult = ({ end, result }: AnsweredCall, pictures: Pictures = omitPicture): Atif.Content | undefined =>
+  result === undefined ? end?.output : renderToolResult(result, pictures)
 
 /** Thinking effort that a request asks for. */
-export const effortOf = ({ start: { parameters } }: Attempt): string | undefined => {
+export const readEffort = ({ start: { parameters } }: Attempt): string | undefined => {
   const named = parameters["reasoning_effort"]
   const nested: unknown = parameters["reasoning"]
   const inside = typeof nested === "object" && nested !== null && "effort" in nested ? nested.effort : undefined
@@ -144,7 +144,7 @@ export const effortOf = ({ start: { parameters } }: Attempt): string | undefined
 const fences = /^(?:<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?)+/u
 
 /** Contexts that memory and plugins put before a user's words, for one request; undefined of a message that has none. */
-export const contextOf = (said: Atif.Content): string | undefined => {
+export const extractContext = (said: Atif.Content): string | undefined => {
   const first = typeof said === "string" ? said : said[0]?.type === "text" ? said[0].text : undefined
   return first === undefined ? undefined : fences.exec(first)?.[0].trimEnd()
 }

@@ -6,10 +6,10 @@ import type { ScopeEvent } from "../Atof.ts"
 import type { Answer } from "./Answer.ts"
 import type { Call, Draft, Extra, Result, Step } from "./Draft.ts"
 import type { Inputs } from "./Inputs.ts"
-import { fields, text } from "./Value.ts"
+import { toFields, toNonEmptyText } from "./Value.ts"
 
 /** A call in its step. */
-export interface Place {
+export interface CallPlace {
   readonly step: Step
   readonly call: Call
 }
@@ -25,7 +25,7 @@ export interface Failure {
 }
 
 /** Messages that the stream names, and that are steps already. */
-interface Told {
+interface KnownMessages {
   readonly names: Set<number | string>
   /** The first position in the session that this stream tells of; messages before it are copied context. */
   first: number | undefined
@@ -41,15 +41,15 @@ export interface AgentScope {
   readonly draft: Draft
   readonly inputs: Inputs
   /** The calls of its steps, oldest first: by id, and by name. */
-  readonly byId: Map<string, Array<Place>>
-  readonly byName: Map<string, Array<Place>>
+  readonly byId: Map<string, Array<CallPlace>>
+  readonly byName: Map<string, Array<CallPlace>>
   /** A turn began, and no request has shown its message yet. */
   pending: { readonly message: Atif.Content; readonly timestamp: string } | undefined
   /** Attempts that failed since the last answer. */
   failures: Array<Failure>
   /** The last answer, and the attempt that it is of. */
   last: { readonly step: Step; readonly key: string | undefined; readonly retry: number } | undefined
-  readonly told: Told
+  readonly told: KnownMessages
   readonly root: AgentScope | undefined
 }
 
@@ -62,25 +62,25 @@ export interface ToolScope {
   readonly children: Array<Draft>
   approval: Extra | undefined
   /** The place of the call, once it is known. */
-  place: Place | undefined
+  place: CallPlace | undefined
   /** Its result in the step, once there is one. */
   result: Result | undefined
 }
 
 /** Calls that a tool scope has been matched to. */
-export type Taken = WeakSet<Call>
+export type TakenCalls = WeakSet<Call>
 
 /** Result that a later run told of a call whose process died. */
-export const closedLater = ({ call, step }: Place): Result | undefined =>
+export const findLaterClose = ({ call, step }: CallPlace): Result | undefined =>
   step.results.findLast(({ callId, extra }) => callId === call.id && extra["status"] === "interrupted")
 
 /**
  * The call of a step that a tool scope belongs to: the latest one of its id that has no result; without an id the first one
  * of its name that is free, in the latest step that has one.
  */
-export const issuing = (tool: ToolScope, taken: Taken): Place | undefined => {
-  const isFree = (place: Place): boolean =>
-    !taken.has(place.call) && (closedLater(place) !== undefined || !place.step.results.some(({ callId }) => callId === place.call.id))
+export const findIssuingCall = (tool: ToolScope, taken: TakenCalls): CallPlace | undefined => {
+  const isFree = (place: CallPlace): boolean =>
+    !taken.has(place.call) && (findLaterClose(place) !== undefined || !place.step.results.some(({ callId }) => callId === place.call.id))
   if (tool.callId !== undefined) return tool.agent.byId.get(tool.callId)?.findLast(isFree)
   const named = tool.agent.byName.get(tool.name)
   const latest = named?.findLast(isFree)
@@ -88,7 +88,7 @@ export const issuing = (tool: ToolScope, taken: Taken): Place | undefined => {
 }
 
 /** Remembers the calls of a step. */
-export const index = (agent: AgentScope, step: Step): void => {
+export const indexCalls = (agent: AgentScope, step: Step): void => {
   for (const call of step.calls) {
     const place = { step, call }
     for (const [map, key] of [[agent.byId, call.id], [agent.byName, call.name]] as const) {
@@ -100,15 +100,15 @@ export const index = (agent: AgentScope, step: Step): void => {
 }
 
 /** The id that a provider gave a call, where it gave one. */
-export const callIdOf = (event: ScopeEvent): string | undefined =>
-  text(event.category_profile?.["tool_call_id"]) ?? text(event.metadata?.["tool_call_id"])
+export const readCallId = (event: ScopeEvent): string | undefined =>
+  toNonEmptyText(event.category_profile?.["tool_call_id"]) ?? toNonEmptyText(event.metadata?.["tool_call_id"])
 
 /** Status and error of the end of a scope, as far as it states them. */
-export const ending = (event: ScopeEvent): { readonly status: string | undefined; readonly error: string | undefined } => {
-  const meta = fields(event.metadata)
-  const otel = text(meta["otel.status_code"])
+export const readEnding = (event: ScopeEvent): { readonly status: string | undefined; readonly error: string | undefined } => {
+  const meta = toFields(event.metadata)
+  const otel = toNonEmptyText(meta["otel.status_code"])
   return {
-    status: text(meta["status"]) ?? (otel === "ERROR" ? "error" : otel?.toLowerCase()),
-    error: text(meta["error_message"]) ?? text(meta["otel.status_description"])
+    status: toNonEmptyText(meta["status"]) ?? (otel === "ERROR" ? "error" : otel?.toLowerCase()),
+    error: toNonEmptyText(meta["error_message"]) ?? toNonEmptyText(meta["otel.status_description"])
   }
 }

@@ -3,11 +3,11 @@
  */
 import type * as Schema from "effect/Schema"
 import type * as Atif from "../Atif.ts"
-import { type Event, micros, type ScopeEvent, timestampOf } from "../Atof.ts"
+import { type Event, toMicros, type ScopeEvent, formatTimestamp } from "../Atof.ts"
 import * as Draft from "./Draft.ts"
 import * as Inputs from "./Inputs.ts"
-import { type AgentScope, index, type Taken, type ToolScope } from "./Scope.ts"
-import { fields, text } from "./Value.ts"
+import { type AgentScope, indexCalls, type TakenCalls, type ToolScope } from "./Scope.ts"
+import { toFields, toNonEmptyText } from "./Value.ts"
 
 /** Facts that a stream may lack. */
 export interface Options {
@@ -31,7 +31,7 @@ export interface State {
   readonly announced: Map<string, { readonly parent: AgentScope; readonly within: ToolScope | undefined; readonly draft: Draft.Draft }>
   /** Starts of scopes that are open and neither. */
   readonly starts: Map<string, ScopeEvent>
-  taken: Taken
+  taken: TakenCalls
 }
 
 /** Nothing yet. */
@@ -40,10 +40,10 @@ export const make = (options: Options): State => ({
 })
 
 /** Time of an event, in the form of a step. */
-export const timestampText = (event: Event): string => timestampOf(micros(event.timestamp))
+export const formatEventTime = (event: Event): string => formatTimestamp(toMicros(event.timestamp))
 
 /** The nearest scope around an event that a map knows. */
-export const around = <A>({ parents }: State, event: Event, known: ReadonlyMap<string, A>): A | undefined => {
+export const findEnclosing = <A>({ parents }: State, event: Event, known: ReadonlyMap<string, A>): A | undefined => {
   let uuid = event.parent_uuid ?? null
   for (let depth = 0; uuid !== null && depth < 256; depth++) {
     const found = known.get(uuid)
@@ -55,22 +55,22 @@ export const around = <A>({ parents }: State, event: Event, known: ReadonlyMap<s
 
 const isObject = (value: Schema.Json | undefined): value is Draft.Extra => typeof value === "object" && value !== null && !Array.isArray(value)
 
-const extraOf = (value: Schema.Json | undefined): Draft.Extra | undefined => isObject(value) ? value : undefined
+const toExtra = (value: Schema.Json | undefined): Draft.Extra | undefined => isObject(value) ? value : undefined
 
 /** An agent scope that has just begun; `root` is the agent that it works for. */
-export const open = ({ options }: State, event: Event, sessionId: string, root: AgentScope | undefined): AgentScope => {
-  const meta = fields(event.metadata)
-  const own = text(meta["agent_name"])
-  const continues = extraOf(meta["continues"])
-  const rewritten = extraOf(continues?.["context_rewritten"])
+export const openAgentScope = ({ options }: State, event: Event, sessionId: string, root: AgentScope | undefined): AgentScope => {
+  const meta = toFields(event.metadata)
+  const own = toNonEmptyText(meta["agent_name"])
+  const continues = toExtra(meta["continues"])
+  const rewritten = toExtra(continues?.["context_rewritten"])
   return {
     draft: {
       sessionId,
       agent: {
-        name: (root === undefined ? options.agentName : undefined) ?? own ?? text(event.name) ?? "unknown",
-        version: options.agentVersion ?? text(meta["version"]) ?? "unknown"
+        name: (root === undefined ? options.agentName : undefined) ?? own ?? toNonEmptyText(event.name) ?? "unknown",
+        version: options.agentVersion ?? toNonEmptyText(meta["version"]) ?? "unknown"
       },
-      goal: text(meta["child_goal"]) ?? text(fields(event.data)["input"]),
+      goal: toNonEmptyText(meta["child_goal"]) ?? toNonEmptyText(toFields(event.data)["input"]),
       steps: [],
       model: undefined,
       tools: [],
@@ -88,46 +88,46 @@ export const open = ({ options }: State, event: Event, sessionId: string, root: 
 }
 
 /** The agent that an event is of; one is made up for events that are in none. */
-export const agentOf = (state: State, event: Event): AgentScope => {
-  const found = around(state, event, state.agents)
+export const getAgent = (state: State, event: Event): AgentScope => {
+  const found = findEnclosing(state, event, state.agents)
   if (found !== undefined) return found
-  const id = text(event.metadata?.["session_id"]) ?? "implicit"
+  const id = toNonEmptyText(event.metadata?.["session_id"]) ?? "implicit"
   const key = `implicit:${id}`
-  const agent = state.agents.get(key) ?? open(state, { ...event, name: "" }, id, undefined)
+  const agent = state.agents.get(key) ?? openAgentScope(state, { ...event, name: "" }, id, undefined)
   state.agents.set(key, agent)
   return agent
 }
 
 /** Adds a step. */
-export const say = (agent: AgentScope, one: Parameters<typeof Draft.step>[0]): Draft.Step => {
-  const made = Draft.step(one)
+export const addStep = (agent: AgentScope, one: Parameters<typeof Draft.makeStep>[0]): Draft.Step => {
+  const made = Draft.makeStep(one)
   agent.draft.steps.push(made)
-  index(agent, made)
+  indexCalls(agent, made)
   return made
 }
 
 /** The user's message of a turn whose requests did not show it. */
 export const flushPending = (agent: AgentScope): void => {
-  if (agent.pending !== undefined) say(agent, { source: "user", ...agent.pending })
+  if (agent.pending !== undefined) addStep(agent, { source: "user", ...agent.pending })
   agent.pending = undefined
 }
 
-const rootOf = (agent: AgentScope): AgentScope => agent.root === undefined ? agent : rootOf(agent.root)
+const findRootAgent = (agent: AgentScope): AgentScope => agent.root === undefined ? agent : findRootAgent(agent.root)
 
 /** Forgets a root and all that is under it. */
-export const forget = (state: State, root: string): void => {
+export const forgetRoot = (state: State, root: string): void => {
   const gone = state.agents.get(root)
   if (gone === undefined) return
   const uuids = [
-    ...Array.from(state.tools).filter(([, tool]) => rootOf(tool.agent) === gone),
-    ...Array.from(state.agents).filter(([, agent]) => rootOf(agent) === gone)
+    ...Array.from(state.tools).filter(([, tool]) => findRootAgent(tool.agent) === gone),
+    ...Array.from(state.agents).filter(([, agent]) => findRootAgent(agent) === gone)
   ].map(([uuid]) => uuid)
   for (const uuid of uuids) {
     state.tools.delete(uuid)
     state.agents.delete(uuid)
     state.parents.delete(uuid)
   }
-  for (const [sessionId, { parent }] of state.announced) if (rootOf(parent) === gone) state.announced.delete(sessionId)
+  for (const [sessionId, { parent }] of state.announced) if (findRootAgent(parent) === gone) state.announced.delete(sessionId)
   if (state.agents.size > 0) return
   state.parents.clear()
   state.starts.clear()
@@ -135,9 +135,9 @@ export const forget = (state: State, root: string): void => {
 }
 
 /** Times of a scope as converters keep them, in seconds. */
-export const invocation = (start: ScopeEvent, event: ScopeEvent, status: string) => ({
-  start_timestamp: micros(start.timestamp) / 1e6,
-  end_timestamp: micros(event.timestamp) / 1e6,
+export const describeInvocation = (start: ScopeEvent, event: ScopeEvent, status: string) => ({
+  start_timestamp: toMicros(start.timestamp) / 1e6,
+  end_timestamp: toMicros(event.timestamp) / 1e6,
   invocation_id: event.uuid,
   status
 })

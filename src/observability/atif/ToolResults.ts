@@ -6,41 +6,41 @@
 import type { MarkEvent, ScopeEvent } from "../Atof.ts"
 import type * as Draft from "./Draft.ts"
 import * as Message from "./Message.ts"
-import { type AgentScope, callIdOf, closedLater, ending, issuing, type Place, type ToolScope } from "./Scope.ts"
-import { agentOf, flushPending, invocation, say, type State, timestampText } from "./State.ts"
-import { args, number, text } from "./Value.ts"
+import { type AgentScope, readCallId, findLaterClose, readEnding, findIssuingCall, type CallPlace, type ToolScope } from "./Scope.ts"
+import { getAgent, flushPending, describeInvocation, addStep, type State, formatEventTime } from "./State.ts"
+import { toArguments, toFiniteNumber, toNonEmptyText } from "./Value.ts"
 
 /** The session has another result of a call than the library that executed it: a part of a long one, or what a listener made of it. */
-export const stored = ({ byId }: AgentScope, { metadata }: MarkEvent): void => {
-  const callId = text(metadata?.["tool_call_id"])
+export const applyStoredResult = ({ byId }: AgentScope, { metadata }: MarkEvent): void => {
+  const callId = toNonEmptyText(metadata?.["tool_call_id"])
   const step = callId === undefined ? undefined : byId.get(callId)?.at(-1)?.step
   const result = step?.results.findLast((one) => one.callId === callId)
-  if (result !== undefined) result.content = text(metadata?.["content"]) ?? ""
+  if (result !== undefined) result.content = toNonEmptyText(metadata?.["content"]) ?? ""
 }
 
 /** A call begins. */
-export const began = (state: State, event: ScopeEvent): void => {
+export const beginCall = (state: State, event: ScopeEvent): void => {
   const tool: ToolScope = {
-    agent: agentOf(state, event), start: event, callId: callIdOf(event), name: event.name, children: [],
+    agent: getAgent(state, event), start: event, callId: readCallId(event), name: event.name, children: [],
     approval: undefined, place: undefined, result: undefined
   }
-  tool.place = issuing(tool, state.taken)
+  tool.place = findIssuingCall(tool, state.taken)
   if (tool.place !== undefined) state.taken.add(tool.place.call)
   state.tools.set(event.uuid, tool)
   // A call that a tool made belongs to no answer.
-  if (tool.place === undefined && state.tools.has(event.parent_uuid ?? "")) placeOf(state, tool)
+  if (tool.place === undefined && state.tools.has(event.parent_uuid ?? "")) resolvePlace(state, tool)
 }
 
 /** The place of a call: the step of the answer that issued it, or a step of its own for a call that no model asked for. */
-const placeOf = (state: State, tool: ToolScope): Place => {
-  tool.place ??= issuing(tool, state.taken)
+const resolvePlace = (state: State, tool: ToolScope): CallPlace => {
+  tool.place ??= findIssuingCall(tool, state.taken)
   if (tool.place === undefined) {
     flushPending(tool.agent)
-    const call: Draft.Call = { id: tool.callId ?? tool.start.uuid, name: tool.name, args: args(tool.start.data), extra: {} }
-    const step = say(tool.agent, {
+    const call: Draft.Call = { id: tool.callId ?? tool.start.uuid, name: tool.name, args: toArguments(tool.start.data), extra: {} }
+    const step = addStep(tool.agent, {
       source: "agent",
       message: "",
-      timestamp: timestampText(tool.start),
+      timestamp: formatEventTime(tool.start),
       rest: { llm_call_count: 0 },
       calls: [call]
     })
@@ -50,10 +50,10 @@ const placeOf = (state: State, tool: ToolScope): Place => {
   return tool.place
 }
 
-const resultOf = (tool: ToolScope, place: Place): Draft.Result => {
+const getResult = (tool: ToolScope, place: CallPlace): Draft.Result => {
   if (tool.result !== undefined) return tool.result
   const { call, step } = place
-  const later = closedLater(place)
+  const later = findLaterClose(place)
   const made: Draft.Result = { callId: call.id, content: later?.content, children: tool.children, extra: { ...later?.extra } }
   if (later === undefined) step.results.push(made)
   else step.results.splice(step.results.indexOf(later), 1, made)
@@ -62,12 +62,12 @@ const resultOf = (tool: ToolScope, place: Place): Draft.Result => {
 }
 
 /** A call is over. */
-export const ended = (state: State, tool: ToolScope, event: ScopeEvent): void => {
-  const place = placeOf(state, tool)
-  const { error, status } = ending(event)
-  const said = event.data === null || event.data === undefined ? error ?? "" : Message.output(event.data)
-  const duration = number(event.metadata?.["duration_ms"])
-  const result = resultOf(tool, place)
+export const endCall = (state: State, tool: ToolScope, event: ScopeEvent): void => {
+  const place = resolvePlace(state, tool)
+  const { error, status } = readEnding(event)
+  const said = event.data === null || event.data === undefined ? error ?? "" : Message.renderOutput(event.data)
+  const duration = toFiniteNumber(event.metadata?.["duration_ms"])
+  const result = getResult(tool, place)
   // The order of results is that in which calls are over.
   place.step.results.splice(place.step.results.indexOf(result), 1)
   place.step.results.push(result)
@@ -78,12 +78,12 @@ export const ended = (state: State, tool: ToolScope, event: ScopeEvent): void =>
     ...(duration === undefined ? {} : { duration_ms: duration }),
     ...(tool.approval === undefined ? {} : { approval: tool.approval })
   }
-  place.call.extra["invocation"] = invocation(tool.start, event, status === undefined || status === "ok" ? "completed" : status)
+  place.call.extra["invocation"] = describeInvocation(tool.start, event, status === undefined || status === "ok" ? "completed" : status)
 }
 
 /** Results that a request brings, of calls that no scope of the stream tells of. */
-export const brought = (state: State, agent: AgentScope, results: ReadonlyArray<Message.Brought>): void => {
-  const isOpen = ({ call, step }: Place): boolean => !state.taken.has(call) && !step.results.some((one) => one.callId === call.id)
+export const addBroughtResults = (state: State, agent: AgentScope, results: ReadonlyArray<Message.BroughtResult>): void => {
+  const isOpen = ({ call, step }: CallPlace): boolean => !state.taken.has(call) && !step.results.some((one) => one.callId === call.id)
   const counts = new Map<string, number>()
   for (const { callId, content, name = "" } of results) {
     const nth = counts.get(name) ?? 0
@@ -96,14 +96,14 @@ export const brought = (state: State, agent: AgentScope, results: ReadonlyArray<
 }
 
 /** Delegations that go on are told where they were asked for. */
-export const underWay = (state: State): void => {
+export const linkRunningDelegations = (state: State): void => {
   for (const tool of state.tools.values()) {
-    if (tool.result === undefined && tool.place !== undefined && tool.children.length > 0) resultOf(tool, tool.place)
+    if (tool.result === undefined && tool.place !== undefined && tool.children.length > 0) getResult(tool, tool.place)
   }
 }
 
 /** Nothing more will come: calls that nobody has seen the end of have their place, and no result. */
-export const settle = (state: State): void => {
-  for (const tool of state.tools.values()) if (tool.result === undefined) placeOf(state, tool)
-  underWay(state)
+export const placeUnfinishedCalls = (state: State): void => {
+  for (const tool of state.tools.values()) if (tool.result === undefined) resolvePlace(state, tool)
+  linkRunningDelegations(state)
 }

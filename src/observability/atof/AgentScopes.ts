@@ -12,7 +12,7 @@
  * Source: `hermes-contract.md` §4.5 to §4.7.
  */
 import * as Digest from "../../platform/Digest.ts"
-import { type Event, type ScopeEvent, timestampOf, version } from "../Atof.ts"
+import { type Event, type ScopeEvent, formatTimestamp, version } from "../Atof.ts"
 import type * as RunTree from "../RunTree.ts"
 import type { Facts } from "./ChatCompletion.ts"
 
@@ -40,7 +40,7 @@ export interface Session {
 }
 
 /** Name, instant and metadata of an event. */
-interface Named {
+interface EventIdentity {
   readonly name: string
   /** Distinguishes the event from others of its session. */
   readonly key: string
@@ -62,9 +62,9 @@ interface AgentScopes {
   readonly cutChildren: (session: Session, at: number) => void
   /** Closes all sessions, the youngest first: an end stands before the end of what it is in. */
   readonly closeAll: (facts: Facts) => void
-  readonly begin: (session: Session, named: Named, scope: ScopeFields) => ScopeEvent
+  readonly begin: (session: Session, named: EventIdentity, scope: ScopeFields) => ScopeEvent
   readonly end: (session: Session, open: ScopeEvent, at: number, over: EndFields) => void
-  readonly mark: (session: Session, named: Named, parent?: string) => void
+  readonly mark: (session: Session, named: EventIdentity, parent?: string) => void
   /** Ends the open attempts and calls that the test selects, the youngest first, as interrupted. */
   readonly cutOff: (session: Session, at: number, selects: (node: RunTree.Attempt | RunTree.Call) => boolean) => void
   /** Takes the events made since it was last called, in order. */
@@ -92,29 +92,29 @@ export const make = (agent: Agent): AgentScopes => {
   /** Instant of the last end of a session: one that begins after it does not begin before it. */
   let ended = 0
 
-  const stamp = ({ clock }: Session, at: number): number => clock.last = Math.max(Math.round(at * 1000), clock.last + 1)
-  const uuid = ({ id, names }: Pick<Session, "id" | "names">, key: string, micros: number): string => {
+  const advanceClock = ({ clock }: Session, at: number): number => clock.last = Math.max(Math.round(at * 1000), clock.last + 1)
+  const makeUuid = ({ id, names }: Pick<Session, "id" | "names">, key: string, micros: number): string => {
     const n = names.get(key) ?? 0
     names.set(key, n + 1)
     const time = Math.floor(micros / 1000).toString(16).padStart(12, "0")
-    const hash = Digest.hex(`${id}\n${key}\n${n}`, 19)
+    const hash = Digest.toHex(`${id}\n${key}\n${n}`, 19)
     return `${time.slice(0, 8)}-${time.slice(8)}-7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
   }
   const begin = (
     session: Session,
-    { at, key, metadata, name }: Named,
+    { at, key, metadata, name }: EventIdentity,
     scope: ScopeFields
   ): ScopeEvent => {
-    const micros = stamp(session, at)
+    const micros = advanceClock(session, at)
     const { parent, ...rest } = scope
     const event: ScopeEvent = {
       kind: "scope",
       atof_version: version,
       scope_category: "start",
       name,
-      uuid: uuid(session, key, micros),
+      uuid: makeUuid(session, key, micros),
       parent_uuid: parent,
-      timestamp: timestampOf(micros),
+      timestamp: formatTimestamp(micros),
       metadata,
       ...rest
     }
@@ -131,20 +131,20 @@ export const make = (agent: Agent): AgentScopes => {
     out.push({
       ...open,
       scope_category: "end",
-      timestamp: timestampOf(stamp(session, at)),
+      timestamp: formatTimestamp(advanceClock(session, at)),
       metadata: { ...open.metadata, ...facts },
       ...rest
     })
   }
-  const mark = (session: Session, { at, key, metadata, name }: Named, parent: string = session.scope.uuid): void => {
-    const micros = stamp(session, at)
+  const mark = (session: Session, { at, key, metadata, name }: EventIdentity, parent: string = session.scope.uuid): void => {
+    const micros = advanceClock(session, at)
     out.push({
       kind: "mark",
       atof_version: version,
       name,
-      uuid: uuid(session, key, micros),
+      uuid: makeUuid(session, key, micros),
       parent_uuid: parent,
-      timestamp: timestampOf(micros),
+      timestamp: formatTimestamp(micros),
       category: null,
       category_profile: null,
       metadata,
@@ -167,9 +167,9 @@ export const make = (agent: Agent): AgentScopes => {
       category: "agent",
       name: `hermes-session-${id}`,
       scope_category: "start",
-      uuid: uuid({ id, names }, key, micros),
+      uuid: makeUuid({ id, names }, key, micros),
       parent_uuid: within,
-      timestamp: timestampOf(micros),
+      timestamp: formatTimestamp(micros),
       category_profile: null,
       attributes: [],
       metadata: { ...metadata, session_id: id, trajectory_id: id, agent_name: agent.name, version: agent.version ?? fields.version },
@@ -192,7 +192,7 @@ export const make = (agent: Agent): AgentScopes => {
       })
     }
   }
-  const childrenOf = (session: Session): ReadonlyArray<Session> => Array.from(sessions.values()).filter(({ parent }) => parent === session)
+  const listChildren = (session: Session): ReadonlyArray<Session> => Array.from(sessions.values()).filter(({ parent }) => parent === session)
   const closeSession = (session: Session, at: number, facts: Facts): void => {
     sessions.delete(session.id)
     cutChildren(session, at)
@@ -202,16 +202,16 @@ export const make = (agent: Agent): AgentScopes => {
     // The scope around a child ends after it.
     if (parent !== undefined) {
       parent.clock.last = Math.max(parent.clock.last, session.clock.last)
-      settle(parent)
+      closeIfEnded(parent)
     } else ended = Math.max(ended, session.clock.last)
   }
   const cutChildren = (session: Session, at: number): void => {
     session.awaited.clear()
-    for (const child of childrenOf(session).toReversed()) closeSession(child, at, { reason: "interrupted" })
+    for (const child of listChildren(session).toReversed()) closeSession(child, at, { reason: "interrupted" })
   }
-  const settle = (session: Session): void => {
+  const closeIfEnded = (session: Session): void => {
     const { awaited, ending, id } = session
-    if (ending === undefined || awaited.size > 0 || sessions.get(id) !== session || childrenOf(session).length > 0) return
+    if (ending === undefined || awaited.size > 0 || sessions.get(id) !== session || listChildren(session).length > 0) return
     closeSession(session, ending.at, ending.facts)
   }
 
@@ -220,12 +220,12 @@ export const make = (agent: Agent): AgentScopes => {
     openSession,
     endSession: (session, at, facts) => {
       session.ending = { at, facts }
-      settle(session)
+      closeIfEnded(session)
     },
     awaitChild: ({ awaited }, childId) => void awaited.add(childId),
     releaseChild: (session, childId) => {
       session.awaited.delete(childId)
-      settle(session)
+      closeIfEnded(session)
     },
     cutChildren,
     closeAll: (facts) => {

@@ -21,8 +21,8 @@ import type * as Schema from "effect/Schema"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
 import * as MessageText from "../atif/Message.ts"
-import { type Answer, answerOfMessage, contentOf, json, metricsOf, resultContent } from "../atif/RunContent.ts"
-import { args } from "../atif/Value.ts"
+import { type Answer, readMessageAnswer, toContent, toJson, toMetrics, renderToolResult } from "../atif/RunContent.ts"
+import { toArguments } from "../atif/Value.ts"
 import type { Attempt, Request } from "../RunTree.ts"
 
 /** Fields of an event. */
@@ -33,54 +33,54 @@ export interface Facts {
 /** Name and version of the form, as events declare it. */
 export const schema: Facts = { name: "openai/chat-completions", version: "1" }
 
-const callsOf = (calls: Answer["calls"]): Facts =>
+const toToolCalls = (calls: Answer["calls"]): Facts =>
   calls.length === 0 ? {} : {
     tool_calls: calls.map(({ id, name, params }) => ({
       id,
       type: "function",
-      function: { name, arguments: JSON.stringify(args(json(params))) }
+      function: { name, arguments: JSON.stringify(toArguments(toJson(params))) }
     }))
   }
 
 /** Message of an answer. */
-export const assistantMessage = ({ calls, reasoning, text }: Answer): Facts => ({
+export const toAssistantMessage = ({ calls, reasoning, text }: Answer): Facts => ({
   role: "assistant",
-  content: MessageText.plain(text),
+  content: MessageText.toPlainText(text),
   ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
-  ...callsOf(calls)
+  ...toToolCalls(calls)
 })
 
 // Parts of content are plain objects of text.
-const contentJson = (content: Prompt.Message["content"]): Schema.Json => json(contentOf(content))
+const toContentJson = (content: Prompt.Message["content"]): Schema.Json => toJson(toContent(content))
 
-const messagesOf = (message: Prompt.Message): ReadonlyArray<Facts> => {
+const toChatMessages = (message: Prompt.Message): ReadonlyArray<Facts> => {
   switch (message.role) {
     case "system":
       return [{ role: "system", content: message.content }]
     case "user":
-      return [{ role: "user", content: contentJson(message.content) }]
+      return [{ role: "user", content: toContentJson(message.content) }]
     case "assistant":
-      return [assistantMessage(answerOfMessage(message))]
+      return [toAssistantMessage(readMessageAnswer(message))]
     case "tool":
       return message.content.flatMap((part) =>
-        part.type === "tool-result" ? [{ role: "tool", tool_call_id: part.id, name: part.name, content: MessageText.plain(resultContent(part)) }] : [])
+        part.type === "tool-result" ? [{ role: "tool", tool_call_id: part.id, name: part.name, content: MessageText.toPlainText(renderToolResult(part)) }] : [])
   }
 }
 
 /** The messages that a message is; those of one message are made once, however many requests have it. */
-export const messages = memoize(messagesOf)
+export const messages = memoize(toChatMessages)
 
-const toolsOf = memoize((tools: Request["tools"]): ReadonlyArray<Facts> =>
-  tools.map(({ description, name, parameters: shape }) => ({ type: "function", function: { name, description, parameters: json(shape) } })))
+const toChatTools = memoize((tools: Request["tools"]): ReadonlyArray<Facts> =>
+  tools.map(({ description, name, parameters: shape }) => ({ type: "function", function: { name, description, parameters: toJson(shape) } })))
 
 /** Members of a provider's request that hold its messages and tools. */
 const spoken: ReadonlySet<string> = new Set(["messages", "input", "system", "instructions", "tools", "toolConfig", "prompt", "contents"])
 
-const selected = (value: Readonly<Record<string, unknown>>, wanted: (name: string) => boolean): Facts =>
-  Object.fromEntries(Object.entries(value).flatMap(([name, item]) => wanted(name) && item !== undefined ? [[name, json(item)]] : []))
+const selectMembers = (value: Readonly<Record<string, unknown>>, wanted: (name: string) => boolean): Facts =>
+  Object.fromEntries(Object.entries(value).flatMap(([name, item]) => wanted(name) && item !== undefined ? [[name, toJson(item)]] : []))
 
 /** The request of an attempt with these messages; null where the record has none of them. */
-export const request = (
+export const toRequest = (
   { start: { parameters, rewritten, route } }: Attempt,
   messages: ReadonlyArray<Facts>,
   tools: Request["tools"]
@@ -88,17 +88,17 @@ export const request = (
   if (messages.length === 0) return null
   const others = Json.isFields(rewritten) ? rewritten : parameters
   return {
-    ...selected(others, (name) => !spoken.has(name) && name !== "content"),
+    ...selectMembers(others, (name) => !spoken.has(name) && name !== "content"),
     model: route.model,
     messages,
-    ...(tools.length === 0 ? {} : { tools: toolsOf(tools) }),
-    ...(Json.isFields(rewritten) ? { rewritten: selected(rewritten, (name) => spoken.has(name)) } : {})
+    ...(tools.length === 0 ? {} : { tools: toChatTools(tools) }),
+    ...(Json.isFields(rewritten) ? { rewritten: selectMembers(rewritten, (name) => spoken.has(name)) } : {})
   }
 }
 
 /** Usage of an attempt under the names of chat completions; null where it was not told. */
-export const usage = (attempt: Attempt): Schema.Json => {
-  const metrics = metricsOf(attempt)
+export const toUsage = (attempt: Attempt): Schema.Json => {
+  const metrics = toMetrics(attempt)
   if (metrics === undefined) return null
   const { cached_tokens: cached, completion_tokens: completion = 0, cost_usd: cost, extra, prompt_tokens: prompt = 0 } = metrics
   const { cache_creation_input_tokens: written, reasoning_tokens: reasoning } = extra ?? {}
@@ -116,33 +116,33 @@ export const usage = (attempt: Attempt): Schema.Json => {
 const finishReasons: Readonly<Record<string, string>> = { "tool-calls": "tool_calls", "content-filter": "content_filter" }
 
 /** The finish reason under its name in chat completions. */
-export const finishReason = ({ end }: Attempt): string | null => {
+export const readFinishReason = ({ end }: Attempt): string | null => {
   const reason = end?.finishReason
   return reason === undefined ? null : finishReasons[reason] ?? reason
 }
 
 /** True of an answer that says something that a reader can take. */
-const saysSomething = ({ calls, text }: Answer): boolean => calls.length > 0 || MessageText.plain(text) !== ""
+const hasSubstance = ({ calls, text }: Answer): boolean => calls.length > 0 || MessageText.toPlainText(text) !== ""
 
 /** The message as the NeMo Relay document prints it: name and arguments of a call stand beside its id. */
-const printed = (answer: Answer, message: Facts): Facts =>
+const toPrintedMessage = (answer: Answer, message: Facts): Facts =>
   answer.calls.length === 0 ? message : {
     ...message,
-    tool_calls: answer.calls.map(({ id, name, params }) => ({ id, name, arguments: JSON.stringify(args(json(params))) }))
+    tool_calls: answer.calls.map(({ id, name, params }) => ({ id, name, arguments: JSON.stringify(toArguments(toJson(params))) }))
   }
 
 /** The answer of an attempt, or what came of one that broke off; null where there is neither text nor a call. */
-export const response = (attempt: Attempt, answer: Answer): Schema.Json => {
-  if (!saysSomething(answer)) return null
-  const message = assistantMessage(answer)
-  const finish_reason = finishReason(attempt)
+export const toResponse = (attempt: Attempt, answer: Answer): Schema.Json => {
+  if (!hasSubstance(answer)) return null
+  const message = toAssistantMessage(answer)
+  const finish_reason = readFinishReason(attempt)
   return {
     ...(attempt.end?.responseId === undefined ? {} : { id: attempt.end.responseId }),
     object: "chat.completion",
     model: attempt.end?.model ?? attempt.start.route.model,
     choices: [{ index: 0, message, finish_reason }],
-    usage: usage(attempt),
-    assistant_message: printed(answer, message),
+    usage: toUsage(attempt),
+    assistant_message: toPrintedMessage(answer, message),
     finish_reason
   }
 }

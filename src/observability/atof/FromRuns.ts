@@ -23,7 +23,7 @@
  */
 import type * as Record from "../../domain/RecordEvent.ts"
 import { observerVersion } from "../../hooks/PayloadTable.ts"
-import { answerOfMessage, answerOfParts, contentOf, json, resultContent, resultOf } from "../atif/RunContent.ts"
+import { readMessageAnswer, readPartsAnswer, toContent, toJson, renderToolResult, readCallResult } from "../atif/RunContent.ts"
 import * as CopiedSteps from "../atif/CopiedSteps.ts"
 import * as MessageText from "../atif/Message.ts"
 import type { Event, ScopeEvent } from "../Atof.ts"
@@ -32,21 +32,21 @@ import * as AgentScopes from "./AgentScopes.ts"
 import * as ChatCompletion from "./ChatCompletion.ts"
 import * as GrowingRequest from "./GrowingRequest.ts"
 import {
-  approvalFacts,
-  attemptFacts,
-  callEndFacts,
-  callFacts,
-  childFacts,
-  endFacts,
-  fieldsOf,
+  collectApprovalFacts,
+  collectAttemptFacts,
+  collectCallEndFacts,
+  collectCallFacts,
+  collectChildFacts,
+  collectEndFacts,
+  toWireFields,
   isMarked,
   markNames,
-  runEndFacts,
-  runFacts
+  collectRunEndFacts,
+  collectRunFacts
 } from "./RunFacts.ts"
 
 type Facts = ChatCompletion.Facts
-type Tagged<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
+type TaggedEvent<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
 
 /** A stream that grows. */
 export interface Stream {
@@ -65,7 +65,7 @@ export interface Stream {
 /** Tests for an attempt of a side task, which may outlast the run that asked. */
 const isSideTask = (node: RunTree.Attempt | RunTree.Call): boolean => node.kind === "attempt" && node.start.task !== undefined
 
-const versionOf = ({ start }: RunTree.Run): string => start?.agentVersion ?? "unknown"
+const getVersion = ({ start }: RunTree.Run): string => start?.agentVersion ?? "unknown"
 
 /** A stream without an event. */
 export const make = (agent: AgentScopes.Agent): Stream => {
@@ -74,8 +74,8 @@ export const make = (agent: AgentScopes.Agent): Stream => {
   const { begin, cutOff, end, endSession, mark, openSession } = scopes
   const callScopes = new WeakMap<RunTree.Call, ScopeEvent>()
   /** Readers of the requests of sessions; those of side tasks have messages of their own. */
-  const readers = new Map<string, GrowingRequest.Reader>()
-  const readerOf = ({ run: { sessionId }, start: { task } }: RunTree.Attempt): GrowingRequest.Reader => {
+  const readers = new Map<string, GrowingRequest.RequestReader>()
+  const getReader = ({ run: { sessionId }, start: { task } }: RunTree.Attempt): GrowingRequest.RequestReader => {
     if (task !== undefined) return GrowingRequest.make()
     const known = readers.get(sessionId) ?? GrowingRequest.make()
     readers.set(sessionId, known)
@@ -89,9 +89,9 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     return openSession(run.sessionId, Math.max(run.startedAt, child.startedAt), `child of ${child.parent.sessionId} ${child.parent.turnId}`, {
       parent,
       scope: scope?.uuid ?? null,
-      version: versionOf(run),
+      version: getVersion(run),
       metadata: {
-        ...childFacts({ ...child, end: undefined }),
+        ...collectChildFacts({ ...child, end: undefined }),
         nemo_relay_scope_role: "subagent",
         ...(child.call === undefined ? {} : { parent_tool_call_id: child.call.id })
       },
@@ -99,35 +99,35 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     })
   }
   /** Metadata of a session that repeats another one, for readers that mark what was copied. */
-  const continued = (sessionId: string): Facts => {
+  const describeResumption = (sessionId: string): Facts => {
     const beginning = tree.beginning(sessionId)
-    return beginning === undefined ? {} : { continues: CopiedSteps.continuation(beginning) }
+    return beginning === undefined ? {} : { continues: CopiedSteps.describeContinuation(beginning) }
   }
-  const sessionOf = (run: RunTree.Run): AgentScopes.Session =>
+  const getSession = (run: RunTree.Run): AgentScopes.Session =>
     scopes.session(run.sessionId) ?? (run.child !== undefined ? openChild(run, run.child) : openSession(run.sessionId, run.startedAt, `session ${run.turnId}`, {
       parent: undefined,
       scope: null,
-      version: versionOf(run),
+      version: getVersion(run),
       metadata: {
         telemetry_schema_version: observerVersion,
         ...(run.start === undefined ? {} : { platform: run.start.platform, provider: run.start.provider, model: run.start.model }),
-        ...continued(run.sessionId)
+        ...describeResumption(run.sessionId)
       },
       data: { session_id: run.sessionId }
     }))
 
-  const attemptOpened = (attempt: RunTree.Attempt): void => {
-    const session = sessionOf(attempt.run)
+  const openAttempt = (attempt: RunTree.Attempt): void => {
+    const session = getSession(attempt.run)
     const { start: { apiRequestId, parameters, route } } = attempt
     const request = tree.request(attempt)
-    const said = readerOf(attempt)(request)
-    const data = ChatCompletion.request(attempt, said.messages, request.tools)
+    const said = getReader(attempt)(request)
+    const data = ChatCompletion.toRequest(attempt, said.messages, request.tools)
     session.open.set(attempt, begin(session, {
       name: route.provider || "llm",
       key: `attempt ${apiRequestId}`,
       at: attempt.startedAt,
       metadata: {
-        ...attemptFacts(attempt),
+        ...collectAttemptFacts(attempt),
         tool_count: request.tools.length,
         message_count: request.messages.length,
         message_refs: said.references,
@@ -142,14 +142,14 @@ export const make = (agent: AgentScopes.Agent): Stream => {
       ...(data === null ? {} : { data_schema: ChatCompletion.schema })
     }))
   }
-  const attemptClosed = (attempt: RunTree.Attempt, at: number): void => {
-    const session = sessionOf(attempt.run)
+  const closeAttempt = (attempt: RunTree.Attempt, at: number): void => {
+    const session = getSession(attempt.run)
     const open = session.open.get(attempt)
     const over = attempt.end
     if (open === undefined || over === undefined) return
     session.open.delete(attempt)
-    const answer = answerOfParts(over.answer, attempt.start.step)
-    const data = ChatCompletion.response(attempt, answer)
+    const answer = readPartsAnswer(over.answer, attempt.start.step)
+    const data = ChatCompletion.toResponse(attempt, answer)
     end(session, open, at, {
       data,
       ...(data === null ? {} : { data_schema: ChatCompletion.schema }),
@@ -158,76 +158,76 @@ export const make = (agent: AgentScopes.Agent): Stream => {
         ...(over.firstPartAt === undefined ? {} : { time_to_first_chunk: (over.firstPartAt - attempt.startedAt) / 1000 })
       },
       // An answer of thinking alone is none to a reader of `data`.
-      facts: { ...endFacts(attempt), ...(data === null && answer.reasoning !== "" ? { reasoning_content: answer.reasoning } : {}) }
+      facts: { ...collectEndFacts(attempt), ...(data === null && answer.reasoning !== "" ? { reasoning_content: answer.reasoning } : {}) }
     })
   }
 
-  const callOpened = (call: RunTree.Call, at: number = call.startedAt): void => {
-    const session = sessionOf(call.run)
+  const openCall = (call: RunTree.Call, at: number = call.startedAt): void => {
+    const session = getSession(call.run)
     // An approval has opened it.
     if (session.open.has(call)) return
     const within = call.parent === undefined ? undefined : callScopes.get(call.parent)
-    const scope = begin(session, { name: call.name || "tool", key: `call ${call.run.turnId} ${call.id}`, at, metadata: callFacts(call) }, {
+    const scope = begin(session, { name: call.name || "tool", key: `call ${call.run.turnId} ${call.id}`, at, metadata: collectCallFacts(call) }, {
       category: "tool",
       parent: (within ?? session.scope).uuid,
       category_profile: call.parent === undefined ? { tool_call_id: call.id } : {},
       attributes: call.start?.parallel === true ? ["parallel"] : [],
-      data: json(call.start?.args ?? call.args ?? {})
+      data: toJson(call.start?.args ?? call.args ?? {})
     })
     callScopes.set(call, scope)
     session.open.set(call, scope)
   }
-  const callClosed = (call: RunTree.Call, at: number): void => {
-    const session = sessionOf(call.run)
+  const closeCall = (call: RunTree.Call, at: number): void => {
+    const session = getSession(call.run)
     const open = session.open.get(call)
     if (open === undefined) return
     session.open.delete(call)
-    const result = resultOf(call)
-    const output = result === undefined ? undefined : MessageText.plain(result)
-    const reached = json(call.start?.args ?? null)
+    const result = readCallResult(call)
+    const output = result === undefined ? undefined : MessageText.toPlainText(result)
+    const reached = toJson(call.start?.args ?? null)
     const isChanged = call.start !== undefined && JSON.stringify(reached) !== JSON.stringify(open.data)
     end(session, open, at, {
       data: output ?? null,
       category_profile: open.category_profile ?? null,
       // The scope began with what was to be approved; middleware may have changed it since.
-      facts: { ...callEndFacts(call, output), ...(isChanged ? { args: reached } : {}) }
+      facts: { ...collectCallEndFacts(call, output), ...(isChanged ? { args: reached } : {}) }
     })
   }
 
-  const childOpened = (child: RunTree.Child): void => {
-    const session = sessionOf(child.parent)
+  const markChildStart = (child: RunTree.Child): void => {
+    const session = getSession(child.parent)
     const scope = (child.call === undefined ? undefined : callScopes.get(child.call)) ?? session.scope
     const { start: { sessionId } } = child
-    const metadata = childFacts(child)
+    const metadata = collectChildFacts(child)
     mark(session, { name: "hermes.subagent.start", key: `child ${sessionId}`, at: child.startedAt, metadata }, scope.uuid)
     scopes.awaitChild(session, sessionId)
   }
-  const childClosed = (child: RunTree.Child, at: number): void => {
+  const markChildEnd = (child: RunTree.Child, at: number): void => {
     const { start: { sessionId } } = child
-    const session = sessionOf(child.parent)
+    const session = getSession(child.parent)
     const own = scopes.session(sessionId)
-    const metadata = childFacts(child)
+    const metadata = collectChildFacts(child)
     if (own !== undefined) endSession(own, at, metadata)
     const scope = (child.call === undefined ? undefined : callScopes.get(child.call)) ?? session.scope
     mark(session, { name: "hermes.subagent.stop", key: `child ${sessionId}`, at, metadata }, scope.uuid)
     scopes.releaseChild(session, sessionId)
   }
 
-  const approved = (approval: RunTree.Approval, at: number, facts: Facts, name: "request" | "response"): void => {
-    const session = sessionOf(approval.call.run)
+  const markApproval = (approval: RunTree.Approval, at: number, facts: Facts, name: "request" | "response"): void => {
+    const session = getSession(approval.call.run)
     const { call } = approval
     // An approval is asked for before the tool begins.
-    if (call.end === undefined) callOpened(call, at)
+    if (call.end === undefined) openCall(call, at)
     mark(session, {
       name: `hermes.approval.${name}`,
       key: `approval ${call.run.turnId} ${call.id} ${name}`,
       at,
-      metadata: { ...approvalFacts(approval), ...facts }
+      metadata: { ...collectApprovalFacts(approval), ...facts }
     }, (callScopes.get(call) ?? session.scope).uuid)
   }
 
-  const runOpened = (run: RunTree.Run): void => {
-    const session = sessionOf(run)
+  const openRun = (run: RunTree.Run): void => {
+    const session = getSession(run)
     session.names.clear()
     session.ending = undefined
     // The process of the run before was killed: its side tasks may go on, and nothing else.
@@ -235,49 +235,49 @@ export const make = (agent: AgentScopes.Agent): Stream => {
     if (session.runs.some(({ endedAt }) => endedAt === undefined)) scopes.cutChildren(session, run.startedAt)
     session.runs.push(run)
   }
-  const runClosed = (run: RunTree.Run, at: number): void => {
-    const session = sessionOf(run)
+  const closeRun = (run: RunTree.Run, at: number): void => {
+    const session = getSession(run)
     cutOff(session, at, (node) => node.run === run && !isSideTask(node))
     const said = run.end?.text
-    const facts = { ...runFacts(run), ...(run.start === undefined ? {} : { provider: run.start.provider, model: run.start.model }) }
+    const facts = { ...collectRunFacts(run), ...(run.start === undefined ? {} : { provider: run.start.provider, model: run.start.model }) }
     if (said !== undefined && said !== "") {
       mark(session, { name: "hermes.turn.end", key: `turn end ${run.turnId}`, at, metadata: { ...facts, assistant_response: said } })
     }
-    mark(session, { name: "hermes.session.end", key: `run end ${run.turnId}`, at, metadata: { ...facts, ...runEndFacts(run) } })
+    mark(session, { name: "hermes.session.end", key: `run end ${run.turnId}`, at, metadata: { ...facts, ...collectRunEndFacts(run) } })
     // Its parent told its end before it came to it.
-    if (run.child?.end !== undefined) endSession(session, at, childFacts(run.child))
+    if (run.child?.end !== undefined) endSession(session, at, collectChildFacts(run.child))
   }
 
-  const changed = (change: RunTree.Change): void => {
+  const handleChange = (change: RunTree.Change): void => {
     const { at } = change
     if (change._tag === "Noted") {
       const { event, run } = change
-      const session = sessionOf(run)
-      if (event._tag === "SessionEnded") return endSession(session, at, { ...runFacts(run), reason: event.reason })
+      const session = getSession(run)
+      if (event._tag === "SessionEnded") return endSession(session, at, { ...collectRunFacts(run), reason: event.reason })
       if (!isMarked(event._tag)) return
       return mark(session, {
         name: markNames[event._tag],
         key: `${event._tag} ${run.turnId}`,
         at,
-        metadata: { ...runFacts(run), ...fieldsOf(event) }
+        metadata: { ...collectRunFacts(run), ...toWireFields(event) }
       })
     }
     const { node } = change
     const isOpening = change._tag === "Opened"
     switch (node.kind) {
       case "run":
-        return isOpening ? runOpened(node) : runClosed(node, at)
+        return isOpening ? openRun(node) : closeRun(node, at)
       case "attempt":
-        return isOpening ? attemptOpened(node) : attemptClosed(node, at)
+        return isOpening ? openAttempt(node) : closeAttempt(node, at)
       case "call":
-        return isOpening ? callOpened(node) : callClosed(node, at)
+        return isOpening ? openCall(node) : closeCall(node, at)
       case "child":
-        return isOpening ? childOpened(node) : childClosed(node, at)
+        return isOpening ? markChildStart(node) : markChildEnd(node, at)
       case "approval": {
         const { choice, decidedBy } = node.event
         return isOpening
-          ? approved(node, at, {}, "request")
-          : approved(node, at, { choice, ...(decidedBy === undefined ? {} : { decided_by: decidedBy }) }, "response")
+          ? markApproval(node, at, {}, "request")
+          : markApproval(node, at, { choice, ...(decidedBy === undefined ? {} : { decided_by: decidedBy }) }, "response")
       }
       case "step":
         return undefined
@@ -285,28 +285,28 @@ export const make = (agent: AgentScopes.Agent): Stream => {
   }
 
   /** An answer that was not stored as it came: calls repaired or left out, the rest of one that broke off added. */
-  const answered = (run: RunTree.Run, at: number, { message, position }: Tagged<"MessageAppended">): void => {
+  const markStoredAnswer = (run: RunTree.Run, at: number, { message, position }: TaggedEvent<"MessageAppended">): void => {
     const step = run.steps.at(-1)
     if (message?.role !== "assistant" || step === undefined) return
-    const stored = ChatCompletion.assistantMessage(answerOfMessage(message))
+    const stored = ChatCompletion.toAssistantMessage(readMessageAnswer(message))
     const last = step.attempts.findLast(({ end }) => end?.status === "answered") ?? step.attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0)
-    const came = last?.end === undefined ? undefined : ChatCompletion.assistantMessage(answerOfParts(last.end.answer, step.number))
+    const came = last?.end === undefined ? undefined : ChatCompletion.toAssistantMessage(readPartsAnswer(last.end.answer, step.number))
     if (came !== undefined && JSON.stringify(came) === JSON.stringify(stored)) return
-    mark(sessionOf(run), {
+    mark(getSession(run), {
       name: "hermes.answer.stored",
       key: `answer ${run.turnId}`,
       at,
-      metadata: { ...runFacts(run), ...(position === undefined ? {} : { position }), api_call_count: step.number, assistant_message: stored }
+      metadata: { ...collectRunFacts(run), ...(position === undefined ? {} : { position }), api_call_count: step.number, assistant_message: stored }
     })
   }
 
   /** Messages that are part of the session and no answer of this run's model or tools. */
-  const appended = (run: RunTree.Run, at: number, event: Tagged<"MessageAppended">): void => {
+  const handleMessage = (run: RunTree.Run, at: number, event: TaggedEvent<"MessageAppended">): void => {
     const { message, origin, position } = event
     if (message === undefined || position === undefined) return
-    if (message.role === "assistant") return answered(run, at, event)
-    const session = sessionOf(run)
-    const facts = { ...runFacts(run), position }
+    if (message.role === "assistant") return markStoredAnswer(run, at, event)
+    const session = getSession(run)
+    const facts = { ...collectRunFacts(run), position }
     if (message.role === "tool") {
       for (const part of message.content) {
         if (part.type !== "tool-result" || run.steps.findLast(({ calls }) => calls.some(({ id }) => id === part.id)) !== undefined) continue
@@ -314,12 +314,12 @@ export const make = (agent: AgentScopes.Agent): Stream => {
           name: "hermes.message",
           key: `message ${run.turnId}`,
           at,
-          metadata: { ...facts, origin, role: "tool", tool_call_id: part.id, content: MessageText.plain(resultContent(part)) }
+          metadata: { ...facts, origin, role: "tool", tool_call_id: part.id, content: MessageText.toPlainText(renderToolResult(part)) }
         })
       }
       return
     }
-    const content = json(contentOf(message.content))
+    const content = toJson(toContent(message.content))
     const isPrompt = origin === "user" && !run.messages.some((one) => one.origin === "user" && one.message !== message)
     mark(session, isPrompt
       ? {
@@ -337,9 +337,9 @@ export const make = (agent: AgentScopes.Agent): Stream => {
 
   return {
     add: (entry) => {
-      for (const change of tree.add(entry)) changed(change)
+      for (const change of tree.add(entry)) handleChange(change)
       const run = scopes.session(entry.sessionId)?.runs.findLast(({ turnId }) => turnId === entry.turnId)
-      if (run !== undefined && entry.event._tag === "MessageAppended") appended(run, entry.at, entry.event)
+      if (run !== undefined && entry.event._tag === "MessageAppended") handleMessage(run, entry.at, entry.event)
       return scopes.take()
     },
     recall: (entries) => {
@@ -359,7 +359,7 @@ export const make = (agent: AgentScopes.Agent): Stream => {
 }
 
 /** The events of stored entries. */
-export const of = (entries: Iterable<Record.Entry>, agent: AgentScopes.Agent): ReadonlyArray<Event> => {
+export const toEvents = (entries: Iterable<Record.Entry>, agent: AgentScopes.Agent): ReadonlyArray<Event> => {
   const stream = make(agent)
   const events: Array<Event> = []
   for (const entry of entries) for (const event of stream.add(entry)) events.push(event)

@@ -7,7 +7,7 @@
 import type * as Schema from "effect/Schema"
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Record from "../../domain/RecordEvent.ts"
-import { remember, repeated } from "../Atof.ts"
+import { rememberItems, encodeRepeated } from "../Atof.ts"
 import type * as RunTree from "../RunTree.ts"
 import * as ChatCompletion from "./ChatCompletion.ts"
 import * as GrowingBytes from "../GrowingBytes.ts"
@@ -16,7 +16,7 @@ type Facts = ChatCompletion.Facts
 type Name = number | string
 
 /** Messages of a request. */
-export interface Said {
+export interface RequestForm {
   readonly messages: ReadonlyArray<Facts>
   /** Names of those messages, ranges as the record has them; messages that the record lost are left out. */
   readonly references: Schema.Json
@@ -25,10 +25,10 @@ export interface Said {
 }
 
 /** Function that reads the requests of one session in their order. */
-export type Reader = (request: Pick<RunTree.Request, "messages" | "names" | "origins">) => Said
+export type RequestReader = (request: Pick<RunTree.Request, "messages" | "names" | "origins">) => RequestForm
 
 /** Reads requests; none was read yet. */
-export const make = (): Reader => {
+export const make = (): RequestReader => {
   let given: ReadonlyArray<Prompt.Message | undefined> = []
   /** Length of that list when it was read: the same one may have grown. */
   let read = 0
@@ -41,7 +41,7 @@ export const make = (): Reader => {
   let last: Name | undefined
   let foreign: { [position: string]: string } = {}
 
-  const begin = (): void => {
+  const resetState = (): void => {
     given = []
     read = 0
     forms = []
@@ -52,18 +52,18 @@ export const make = (): Reader => {
     last = undefined
     foreign = {}
   }
-  const closed = (): ReadonlyArray<Schema.Json> =>
+  const closeRanges = (): ReadonlyArray<Schema.Json> =>
     first === undefined || last === undefined ? ranges : [...ranges, first === last ? first : [first, last]]
-  const add = (message: Prompt.Message | undefined, name: Name, origin: Record.Origin | undefined): void => {
+  const addMessage = (message: Prompt.Message | undefined, name: Name, origin: Record.Origin | undefined): void => {
     if (message === undefined) return
     if (origin !== undefined && origin !== "user" && typeof name === "number" && message.role === "user") foreign = { ...foreign, [name]: origin }
     // A message that is several in this form has its name as often.
     for (const form of ChatCompletion.messages(message)) {
       if (forms.length > 0) items.add(",")
-      items.add(repeated(form))
+      items.add(encodeRepeated(form))
       forms.push(form)
       if (typeof name !== "number" || typeof last !== "number" || name !== last + 1) {
-        ranges = [...closed()]
+        ranges = [...closeRanges()]
         first = name
       }
       last = name
@@ -76,16 +76,16 @@ export const make = (): Reader => {
       same < read && given[same] === request.messages[same] && names[same] === request.names[same] && origins[same] === request.origins[same]
     ) same++
     if (same < read) {
-      begin()
+      resetState()
       same = 0
     }
     for (let index = same; index < request.messages.length; index++) {
-      add(request.messages[index], request.names[index] ?? "", request.origins[index])
+      addMessage(request.messages[index], request.names[index] ?? "", request.origins[index])
     }
     given = request.messages
     read = given.length
     names = request.names
     origins = request.origins
-    return { messages: remember(forms.slice(), items.slice(0, items.length())), references: closed(), foreignOrigins: Object.keys(foreign).length === 0 ? {} : { message_origins: foreign } }
+    return { messages: rememberItems(forms.slice(), items.slice(0, items.length())), references: closeRanges(), foreignOrigins: Object.keys(foreign).length === 0 ? {} : { message_origins: foreign } }
   }
 }

@@ -6,14 +6,14 @@
 import type * as Record from "../../domain/RecordEvent.ts"
 import { observerVersion } from "../../hooks/PayloadTable.ts"
 import * as ToolOutcome from "../../hooks/ToolOutcome.ts"
-import { json } from "../atif/RunContent.ts"
+import { toJson } from "../atif/RunContent.ts"
 import type * as RunTree from "../RunTree.ts"
 import * as ChatCompletion from "./ChatCompletion.ts"
 
 type Facts = ChatCompletion.Facts
 
 /** Metadata of a child's scope and of its marks. */
-export const childFacts = ({ end, parent, start }: RunTree.Child): Facts => ({
+export const collectChildFacts = ({ end, parent, start }: RunTree.Child): Facts => ({
   telemetry_schema_version: observerVersion,
   parent_session_id: parent.sessionId,
   parent_trajectory_id: parent.sessionId,
@@ -36,7 +36,7 @@ export const childFacts = ({ end, parent, start }: RunTree.Child): Facts => ({
 })
 
 /** Correlation ids of everything in a run. */
-export const runFacts = ({ sessionId, start, turnId }: RunTree.Run): Facts => ({
+export const collectRunFacts = ({ sessionId, start, turnId }: RunTree.Run): Facts => ({
   telemetry_schema_version: observerVersion,
   session_id: sessionId,
   trajectory_id: sessionId,
@@ -47,10 +47,10 @@ export const runFacts = ({ sessionId, start, turnId }: RunTree.Run): Facts => ({
 })
 
 /** Ids, route and number of an attempt. */
-export const attemptFacts = (attempt: RunTree.Attempt): Facts => {
+export const collectAttemptFacts = (attempt: RunTree.Attempt): Facts => {
   const { run, start: { apiRequestId, attempt: retry, continues, route, step, task } } = attempt
   return {
-    ...runFacts(run),
+    ...collectRunFacts(run),
     api_request_id: apiRequestId,
     provider: route.provider,
     model: route.model,
@@ -63,11 +63,11 @@ export const attemptFacts = (attempt: RunTree.Attempt): Facts => {
 }
 
 /** Outcome of an attempt. */
-export const endFacts = (attempt: RunTree.Attempt): Facts => {
+export const collectEndFacts = (attempt: RunTree.Attempt): Facts => {
   const { end } = attempt
-  const finish = ChatCompletion.finishReason(attempt)
+  const finish = ChatCompletion.readFinishReason(attempt)
   const reason = end?.status === "answered" ? undefined : end?.status === "failed" ? end.failure?.reason : "interrupted"
-  const spent = ChatCompletion.usage(attempt)
+  const spent = ChatCompletion.toUsage(attempt)
   return {
     status: end?.status === "answered" ? "ok" : "error",
     ...(reason === undefined ? {} : { reason }),
@@ -75,7 +75,7 @@ export const endFacts = (attempt: RunTree.Attempt): Facts => {
     ...(spent === null ? {} : { usage: spent }),
     ...(end?.cost === undefined ? {} : { cost_status: end.cost.status, cost_source: end.cost.source }),
     ...(end?.failure === undefined ? {} : {
-      error: json(end.failure),
+      error: toJson(end.failure),
       error_type: end.failure.type,
       error_message: end.failure.message,
       ...(end.failure.status === undefined ? {} : { status_code: end.failure.status }),
@@ -85,15 +85,15 @@ export const endFacts = (attempt: RunTree.Attempt): Facts => {
 }
 
 /** Ids of a tool call. */
-export const callFacts = (call: RunTree.Call): Facts => ({
-  ...runFacts(call.run),
+export const collectCallFacts = (call: RunTree.Call): Facts => ({
+  ...collectRunFacts(call.run),
   ...(call.start === undefined ? {} : { api_request_id: call.start.apiRequestId }),
   tool_call_id: call.id,
   ...(call.parent === undefined ? {} : { parent_tool_call_id: call.parent.id })
 })
 
 /** Outcome of a tool call. */
-export const callEndFacts = ({ end, run }: RunTree.Call, output: string | undefined): Facts => {
+export const collectCallEndFacts = ({ end, run }: RunTree.Call, output: string | undefined): Facts => {
   if (end === undefined) return { status: "cancelled", reason: "interrupted" }
   const said = end.status === "ok" ? null : ToolOutcome.fromResult(output).error_message
   const type = end.reason ??
@@ -108,7 +108,7 @@ export const callEndFacts = ({ end, run }: RunTree.Call, output: string | undefi
 }
 
 /** Outcome of a run. */
-export const runEndFacts = (run: RunTree.Run): Facts => {
+export const collectRunEndFacts = (run: RunTree.Run): Facts => {
   const exit = run.end?.exit
   return {
     completed: exit === "text_response",
@@ -119,8 +119,8 @@ export const runEndFacts = (run: RunTree.Run): Facts => {
 }
 
 /** Subject of an approval. */
-export const approvalFacts = ({ call, event }: RunTree.Approval): Facts => ({
-  ...callFacts(call),
+export const collectApprovalFacts = ({ call, event }: RunTree.Approval): Facts => ({
+  ...collectCallFacts(call),
   command: event.subject,
   ...(event.description === undefined ? {} : { description: event.description }),
   ...(event.patterns === undefined ? {} : { pattern_key: event.patterns[0] ?? "", pattern_keys: event.patterns }),
@@ -141,6 +141,6 @@ export const markNames = {
 export const isMarked = (tag: string): tag is keyof typeof markNames => Object.hasOwn(markNames, tag)
 
 /** An event's own fields under names as they are on the wire. */
-export const fieldsOf = ({ _tag, ...fields }: Record.RecordEvent): Facts =>
+export const toWireFields = ({ _tag, ...fields }: Record.RecordEvent): Facts =>
   Object.fromEntries(Object.entries(fields).flatMap(([name, value]) =>
-    value === undefined ? [] : [[name.replace(/[A-Z]/gu, (letter) => `_${letter.toLowerCase()}`), json(value)]]))
+    value === undefined ? [] : [[name.replace(/[A-Z]/gu, (letter) => `_${letter.toLowerCase()}`), toJson(value)]]))

@@ -15,9 +15,9 @@ import type { AnswerPart } from "../../domain/RecordEvent.ts"
 import * as Usage from "../../domain/Usage.ts"
 import * as ApiPayload from "../../hooks/ApiPayload.ts"
 import * as Content from "../otel/Content.ts"
-import { JoinedText, ofList, type TextPart } from "../JoinedText.ts"
+import { JoinedText, makeParts, type TextPart } from "../JoinedText.ts"
 import type { Outcome, Value } from "../RunSpans.ts"
-import type { Attempt, Sent, Tree } from "../RunTree.ts"
+import type { Attempt, SentMessages, Tree } from "../RunTree.ts"
 import * as Values from "./Values.ts"
 
 /** A tool call that a model asked for. */
@@ -31,12 +31,12 @@ const parameters = ["temperature", "top_p", "max_tokens", "max_completion_tokens
 const shown = 12
 
 /** A value of an attribute: text as it is, any other value as JSON. */
-export const json = (value: Schema.Json): string => typeof value === "string" ? value : JSON.stringify(value)
+export const toAttributeText = (value: Schema.Json): string => typeof value === "string" ? value : JSON.stringify(value)
 
 /** Names of attributes of metadata by the names of the facts, which are few. */
 const metadataNames = new Map<string, string>()
 
-const metadataName = (name: string): string => {
+const getMetadataName = (name: string): string => {
   const known = metadataNames.get(name)
   if (known !== undefined) return known
   const made = `langfuse.observation.metadata.${name}`
@@ -45,50 +45,50 @@ const metadataName = (name: string): string => {
 }
 
 /** Attributes of an observation, which grow part by part. */
-export type Growing = Record<string, Value>
+export type ObservationAttributes = Record<string, Value>
 
 /** Adds the metadata of an observation, where it says something. */
-export const addMetadata = (out: Growing, facts: Readonly<Record<string, Schema.Json | undefined>>): void => {
+export const addMetadata = (out: ObservationAttributes, facts: Readonly<Record<string, Schema.Json | undefined>>): void => {
   const names = Object.keys(facts)
   for (let index = 0; index < names.length; index++) {
     const name = names[index] ?? ""
     const value = facts[name]
-    if (value !== undefined && value !== null && value !== "") out[metadataName(name)] = json(value)
+    if (value !== undefined && value !== null && value !== "") out[getMetadataName(name)] = toAttributeText(value)
   }
 }
 
-const toolCall = (id: string, name: string, params: unknown): ToolCall => {
-  const args = Values.whole(params ?? {})
-  return { id, type: "function", name, function: { name, arguments: typeof args === "string" ? Values.parsed(args) : args } }
+const toToolCall = (id: string, name: string, params: unknown): ToolCall => {
+  const args = Values.toWholeValue(params ?? {})
+  return { id, type: "function", name, function: { name, arguments: typeof args === "string" ? Values.parseText(args) : args } }
 }
 
 type AnyPart = Exclude<Prompt.Message["content"], string>[number]
 
-const contentOf = (parts: ReadonlyArray<AnyPart>, maxChars: number): Schema.Json => {
+const toBoundedContent = (parts: ReadonlyArray<AnyPart>, maxChars: number): Schema.Json => {
   const files = parts.flatMap((part) => part.type === "file" ? [{ type: "file", media_type: part.mediaType, omitted: true }] : [])
   const text = parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
-  const said = Values.bounded(Values.whole(text), maxChars)
+  const said = Values.boundValue(Values.toWholeValue(text), maxChars)
   return files.length === 0 ? said : [{ type: "text", text: said }, ...files]
 }
 
 /** A message in the form of chat completions, with limits; the system prompt and the arguments of calls are whole. */
-export const serialised = (message: Prompt.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
+export const serializeMessage = (message: Prompt.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
   const { content, role } = message
-  if (role === "system") return [{ role, content: Values.whole(content) }]
-  if (typeof content === "string") return [{ role, content: Values.bounded(Values.whole(content), maxChars) }]
+  if (role === "system") return [{ role, content: Values.toWholeValue(content) }]
+  if (typeof content === "string") return [{ role, content: Values.boundValue(Values.toWholeValue(content), maxChars) }]
   if (role === "tool") {
     return content.flatMap((part: AnyPart) => {
       if (part.type !== "tool-result") return []
-      const result = Values.result(part.name, Values.whole(part.result), maxChars)
+      const result = Values.renderResult(part.name, Values.toWholeValue(part.result), maxChars)
       return [{ role, name: part.name, tool_call_id: part.id, content: result }]
     })
   }
   const reasoning = content.flatMap((part: AnyPart) => part.type === "reasoning" ? [part.text] : []).join("\n")
-  const calls = content.flatMap((part: AnyPart) => part.type === "tool-call" ? [toolCall(part.id, part.name, part.params)] : [])
+  const calls = content.flatMap((part: AnyPart) => part.type === "tool-call" ? [toToolCall(part.id, part.name, part.params)] : [])
   return [{
     role,
-    content: contentOf(content, maxChars),
-    ...(reasoning === "" ? {} : { reasoning_content: Values.bounded(Values.whole(reasoning), maxChars) }),
+    content: toBoundedContent(content, maxChars),
+    ...(reasoning === "" ? {} : { reasoning_content: Values.boundValue(Values.toWholeValue(reasoning), maxChars) }),
     ...(calls.length === 0 ? {} : { tool_calls: calls })
   }]
 }
@@ -96,70 +96,70 @@ export const serialised = (message: Prompt.Message, maxChars: number): ReadonlyA
 /** JSON texts of messages, which requests send again and again; the limit is that of the exporter. */
 const texts = new WeakMap<Prompt.Message, { readonly maxChars: number; readonly made: ReadonlyArray<TextPart> }>()
 
-const textsOf = (message: Prompt.Message, maxChars: number): ReadonlyArray<TextPart> => {
+const getMessageTexts = (message: Prompt.Message, maxChars: number): ReadonlyArray<TextPart> => {
   const known = texts.get(message)
   if (known?.maxChars === maxChars) return known.made
-  const made = serialised(message, maxChars).map((form) => ({ text: JSON.stringify(form) }))
+  const made = serializeMessage(message, maxChars).map((form) => ({ text: JSON.stringify(form) }))
   texts.set(message, { maxChars, made })
   return made
 }
 
 /** The system prompt and the last messages of a request, each as JSON text. */
-const inputTexts = (sent: Sent, maxChars: number): ReadonlyArray<TextPart> => {
+const listInputTexts = (sent: SentMessages, maxChars: number): ReadonlyArray<TextPart> => {
   const last: Array<ReadonlyArray<TextPart>> = []
-  sent.newest((message) => last.push(textsOf(message, maxChars)) < shown)
-  return [...sent.system.flatMap((message) => textsOf(message, maxChars)), ...last.reverse().flat().slice(-shown)]
+  sent.newest((message) => last.push(getMessageTexts(message, maxChars)) < shown)
+  return [...sent.system.flatMap((message) => getMessageTexts(message, maxChars)), ...last.reverse().flat().slice(-shown)]
 }
 
 /** The system prompt and the last messages of a request as a JSON list. */
-export const input = (sent: Sent, maxChars: number): JoinedText => new JoinedText("[", ofList(inputTexts(sent, maxChars)), "]")
+export const renderInput = (sent: SentMessages, maxChars: number): JoinedText => new JoinedText("[", makeParts(listInputTexts(sent, maxChars)), "]")
 
 /** A part of a message in the form of the GenAI conventions that is neither text, reasoning, call nor result. */
-const otherPart = ({ type, ...rest }: Content.Part, maxChars: number): Schema.Json =>
+const toOtherPart = ({ type, ...rest }: Content.Part, maxChars: number): Schema.Json =>
   /image|file|document|video|audio/u.test(String(type))
     ? { type: type ?? "file", omitted: true }
-    : { type: type ?? "unknown", value: Values.bounded(Values.whole(rest), maxChars) }
+    : { type: type ?? "unknown", value: Values.boundValue(Values.toWholeValue(rest), maxChars) }
 
-const wireForm = ({ parts, role }: Content.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
-  const of = (wanted: string) => parts.filter(({ type }) => type === wanted)
-  const textOf = (list: ReadonlyArray<Content.Part>): string => list.map(({ content }) => typeof content === "string" ? content : JSON.stringify(content)).join("\n")
-  const results = of("tool_call_response").map(({ id, response }): Schema.Json => ({
+const toWireForm = ({ parts, role }: Content.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
+  const filterParts = (wanted: string) => parts.filter(({ type }) => type === wanted)
+  const joinContent = (list: ReadonlyArray<Content.Part>): string => list.map(({ content }) => typeof content === "string" ? content : JSON.stringify(content)).join("\n")
+  const results = filterParts("tool_call_response").map(({ id, response }): Schema.Json => ({
     role: "tool",
     tool_call_id: id ?? "",
-    content: Values.result("", Values.whole(response), maxChars)
+    content: Values.renderResult("", Values.toWholeValue(response), maxChars)
   }))
-  const [calls, reasoning, texts] = [of("tool_call"), of("reasoning"), of("text")]
-  const others = parts.filter((part) => ![...calls, ...reasoning, ...texts, ...of("tool_call_response")].includes(part))
+  const [calls, reasoning, texts] = [filterParts("tool_call"), filterParts("reasoning"), filterParts("text")]
+  const others = parts.filter((part) => ![...calls, ...reasoning, ...texts, ...filterParts("tool_call_response")].includes(part))
   if (parts.length > 0 && results.length === parts.length) return results
-  const said = Values.bounded(Values.whole(textOf(texts)), maxChars)
+  const said = Values.boundValue(Values.toWholeValue(joinContent(texts)), maxChars)
   return [...results, {
     role,
-    content: others.length === 0 ? said : [{ type: "text", text: said }, ...others.map((part) => otherPart(part, maxChars))],
-    ...(reasoning.length === 0 ? {} : { reasoning_content: Values.bounded(Values.whole(textOf(reasoning)), maxChars) }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls.map(({ arguments: args, id, name }) => toolCall(String(id), String(name), args)) })
+    content: others.length === 0 ? said : [{ type: "text", text: said }, ...others.map((part) => toOtherPart(part, maxChars))],
+    ...(reasoning.length === 0 ? {} : { reasoning_content: Values.boundValue(Values.toWholeValue(joinContent(reasoning)), maxChars) }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls.map(({ arguments: args, id, name }) => toToolCall(String(id), String(name), args)) })
   }]
 }
 
 /** The same of a request that middleware rewrote, in the form of any provider. */
-export const rewrittenInput = (rewritten: unknown, maxChars: number): ReadonlyArray<Schema.Json> => {
-  const { messages, system } = Content.ofRequest(rewritten)
-  const said = messages.slice(-shown).flatMap((message) => wireForm(message, maxChars)).slice(-shown)
-  return [...system.map(({ content }): Schema.Json => ({ role: "system", content: Values.whole(content) })), ...said]
+export const toRewrittenInput = (rewritten: unknown, maxChars: number): ReadonlyArray<Schema.Json> => {
+  const { messages, system } = Content.readRequest(rewritten)
+  const said = messages.slice(-shown).flatMap((message) => toWireForm(message, maxChars)).slice(-shown)
+  return [...system.map(({ content }): Schema.Json => ({ role: "system", content: Values.toWholeValue(content) })), ...said]
 }
 
 /** Counters of Langfuse; those that are not always there only where they count something. */
-export const usage = (used: Usage.Usage): Readonly<Record<string, number>> => ({
+export const toUsageCounters = (used: Usage.Usage): Readonly<Record<string, number>> => ({
   input: used.inputTokens,
   output: used.outputTokens,
   ...(used.cacheReadTokens === 0 ? {} : { cache_read_input_tokens: used.cacheReadTokens }),
   ...(used.cacheWriteTokens === 0 ? {} : { cache_creation_input_tokens: used.cacheWriteTokens }),
   ...(used.reasoningTokens === 0 ? {} : { reasoning_tokens: used.reasoningTokens }),
   // Without it Langfuse adds up all of them, and reasoning is a part of the output.
-  total: Usage.totalTokens(used)
+  total: Usage.countTotalTokens(used)
 })
 
-/** Cost of a call in US dollars under the names of {@link usage}; undefined where no price is known. */
-export const cost = ({ end }: Attempt): Readonly<Record<string, number>> | undefined => {
+/** Cost of a call in US dollars under the names of {@link toUsageCounters}; undefined where no price is known. */
+export const toCostCounters = ({ end }: Attempt): Readonly<Record<string, number>> | undefined => {
   if (end?.cost === undefined || end.cost.status === "unknown" || end.cost.usd === null) return undefined
   const { cacheRead, cacheWrite, input, output } = end.costParts ?? {}
   return {
@@ -182,31 +182,31 @@ interface AnswerForm {
 const answers = new WeakMap<ReadonlyArray<AnswerPart>, { readonly maxChars: number; readonly made: AnswerForm }>()
 
 /** Text, reasoning and tool calls of an answer; an answer that is asked for again is made once. */
-export const answer = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerForm => {
+export const getAnswerForm = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerForm => {
   const known = answers.get(parts)
   if (known?.maxChars === maxChars) return known.made
-  const made = answerForm(parts, maxChars)
+  const made = makeAnswerForm(parts, maxChars)
   answers.set(parts, { maxChars, made })
   return made
 }
 
-const answerForm = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerForm => {
-  const text = (type: "reasoning" | "text") => parts.flatMap((part) => part.type === type ? [part.text] : []).join("")
-  const reasoning = text("reasoning")
+const makeAnswerForm = (parts: ReadonlyArray<AnswerPart>, maxChars: number): AnswerForm => {
+  const joinAnswerText = (type: "reasoning" | "text") => parts.flatMap((part) => part.type === type ? [part.text] : []).join("")
+  const reasoning = joinAnswerText("reasoning")
   return {
-    content: Values.bounded(Values.whole(text("text")), maxChars),
-    reasoning: reasoning === "" ? undefined : Values.bounded(Values.whole(reasoning), maxChars),
-    calls: parts.flatMap((part) => part.type === "tool-call" ? [toolCall(part.id, part.name, part.params)] : [])
+    content: Values.boundValue(Values.toWholeValue(joinAnswerText("text")), maxChars),
+    reasoning: reasoning === "" ? undefined : Values.boundValue(Values.toWholeValue(reasoning), maxChars),
+    calls: parts.flatMap((part) => part.type === "tool-call" ? [toToolCall(part.id, part.name, part.params)] : [])
   }
 }
 
-const seconds = (millis: number): number => Math.round(millis) / 1000
+const toSeconds = (millis: number): number => Math.round(millis) / 1000
 
-const addAnswer = (out: Growing, attempt: Attempt, maxChars: number): void => {
+const addAnswer = (out: ObservationAttributes, attempt: Attempt, maxChars: number): void => {
   const { end } = attempt
   if (end === undefined) return
-  const { calls, content, reasoning } = answer(end.answer, maxChars)
-  const dollars = cost(attempt)
+  const { calls, content, reasoning } = getAnswerForm(end.answer, maxChars)
+  const dollars = toCostCounters(attempt)
   if (end.answer.length > 0 || end.status === "answered") {
     out["langfuse.observation.output"] = JSON.stringify({
       content,
@@ -214,26 +214,26 @@ const addAnswer = (out: Growing, attempt: Attempt, maxChars: number): void => {
       ...(calls.length === 0 ? {} : { tool_calls: calls })
     })
   }
-  if (end.usage !== undefined) out["langfuse.observation.usage_details"] = JSON.stringify(usage(end.usage))
+  if (end.usage !== undefined) out["langfuse.observation.usage_details"] = JSON.stringify(toUsageCounters(end.usage))
   if (dollars !== undefined) out["langfuse.observation.cost_details"] = JSON.stringify(dollars)
   if (end.firstPartAt !== undefined) {
     out["langfuse.observation.completion_start_time"] = new Date(Math.max(end.firstPartAt, attempt.startedAt)).toISOString()
   }
   addMetadata(out, {
     tool_call_count: calls.length,
-    api_duration_s: attempt.endedAt === undefined ? undefined : seconds(attempt.endedAt - attempt.startedAt),
-    finish_reason: end.finishReason === undefined ? undefined : ApiPayload.finishReason(end.finishReason)
+    api_duration_s: attempt.endedAt === undefined ? undefined : toSeconds(attempt.endedAt - attempt.startedAt),
+    finish_reason: end.finishReason === undefined ? undefined : ApiPayload.formatFinishReason(end.finishReason)
   })
 }
 
 /** Reason of an outcome that is not done. */
-export const reasonOf = (outcome: Exclude<Outcome, { readonly _tag: "Done" }>): string =>
+export const describeOutcome = (outcome: Exclude<Outcome, { readonly _tag: "Done" }>): string =>
   outcome._tag === "Cut" ? "interrupted" : redactText(outcome.failure.message)
 
-const addFailure = (out: Growing, { end }: Attempt, outcome: Outcome): void => {
+const addFailure = (out: ObservationAttributes, { end }: Attempt, outcome: Outcome): void => {
   if (outcome._tag === "Done") return
   out["langfuse.observation.level"] = outcome._tag === "Cut" ? "WARNING" : "ERROR"
-  out["langfuse.observation.status_message"] = reasonOf(outcome)
+  out["langfuse.observation.status_message"] = describeOutcome(outcome)
   if (outcome._tag === "Cut") return
   addMetadata(out, {
     error_type: end?.failure?.type,
@@ -244,7 +244,7 @@ const addFailure = (out: Growing, { end }: Attempt, outcome: Outcome): void => {
 }
 
 /** Parameters of a call that are shown, as JSON; undefined where there are none. */
-const parametersOf = (given: Attempt["start"]["parameters"]): string | undefined => {
+const formatParameters = (given: Attempt["start"]["parameters"]): string | undefined => {
   let chosen: Record<string, unknown> | undefined
   for (const name of parameters) {
     const value = given[name]
@@ -256,12 +256,12 @@ const parametersOf = (given: Attempt["start"]["parameters"]): string | undefined
 }
 
 /** Adds the attributes of a model call that is over. */
-export const add = (out: Growing, attempt: Attempt, outcome: Outcome, tree: Pick<Tree, "sent" | "tools">, maxChars: number): void => {
+export const addGeneration = (out: ObservationAttributes, attempt: Attempt, outcome: Outcome, tree: Pick<Tree, "sent" | "tools">, maxChars: number): void => {
   const { end, run, start: { attempt: number, parameters: given, rewritten, route, task } } = attempt
   const sent = tree.sent(attempt)
-  const chosen = parametersOf(given)
+  const chosen = formatParameters(given)
   out["langfuse.observation.model.name"] = end?.model ?? route.model
-  out["langfuse.observation.input"] = rewritten === undefined ? input(sent, maxChars) : JSON.stringify(rewrittenInput(rewritten, maxChars))
+  out["langfuse.observation.input"] = rewritten === undefined ? renderInput(sent, maxChars) : JSON.stringify(toRewrittenInput(rewritten, maxChars))
   if (chosen !== undefined) out["langfuse.observation.model.parameters"] = chosen
   addMetadata(out, {
     provider: route.provider,

@@ -18,7 +18,7 @@ import * as Observations from "./Observations.ts"
 
 const unreachable = "check HERMES_LANGFUSE_BASE_URL and the network"
 
-const warning = (trouble: Trouble, place: string): string => {
+const formatWarning = (trouble: Trouble, place: string): string => {
   switch (trouble._tag) {
     case "Status":
       if (trouble.status === 401 || trouble.status === 403) {
@@ -45,7 +45,7 @@ const exportIntervalMillis = 2000
 export const make = (settings: Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
   Effect.gen(function*() {
     const { baseUrl, debug, publicKey, secretKey } = settings
-    if (!(yield* LiveSpans.claim(`langfuse ${baseUrl} ${publicKey}`, { remedy: "enable observability/langfuse once." }))) return
+    if (!(yield* LiveSpans.claimTarget(`langfuse ${baseUrl} ${publicKey}`, { remedy: "enable observability/langfuse once." }))) return
     const send = yield* SpanExport.make({
       url: `${baseUrl}/api/public/otel/v1/traces`,
       headers: {
@@ -53,11 +53,11 @@ export const make = (settings: Settings): Effect.Effect<void, never, RunRecord |
         "x-langfuse-ingestion-version": "4"
       },
       encoding: "protobuf",
-      resource: SignalEncoding.resource({ "service.name": "hermes", "service.version": scope.version }),
+      resource: SignalEncoding.makeResource({ "service.name": "hermes", "service.version": scope.version }),
       exportIntervalMillis,
       shutdownMillis,
-      transport: { timeoutMillis: requestMillis, told: new Set(), warning },
+      transport: { timeoutMillis: requestMillis, told: new Set(), warning: formatWarning },
       onSent: debug ? (spans) => Effect.logInfo(`langfuse: ${spans} observations were sent`) : undefined
     })
-    yield* LiveSpans.listen(Observations.view(settings), { close: send }, true)
+    yield* LiveSpans.listen(Observations.makeView(settings), { close: send }, true)
   })

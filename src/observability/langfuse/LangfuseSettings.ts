@@ -58,7 +58,7 @@ export const complete = (options: Options): Settings => ({
 })
 
 /** Settings made of the variables. Without settings nothing is traced, and a warning says why. */
-export interface Said {
+export interface LoadedSettings {
   readonly settings: Settings | undefined
   readonly warnings: ReadonlyArray<string>
 }
@@ -69,9 +69,9 @@ const publicPrefix = "pk-lf-"
 const secretPrefix = "sk-lf-"
 
 /** A key that is none as it may be shown. Of what should be secret nothing is. */
-const preview = (key: string): string => key.length <= 12 ? key : `${key.slice(0, 6)}...`
+const maskKey = (key: string): string => key.length <= 12 ? key : `${key.slice(0, 6)}...`
 
-const faultOf = (publicKey: string | undefined, secretKey: string | undefined): string | undefined => {
+const findKeyFault = (publicKey: string | undefined, secretKey: string | undefined): string | undefined => {
   const missing = [
     ...(publicKey === undefined ? [`${prefix}PUBLIC_KEY`] : []),
     ...(secretKey === undefined ? [`${prefix}SECRET_KEY`] : [])
@@ -79,7 +79,7 @@ const faultOf = (publicKey: string | undefined, secretKey: string | undefined): 
   if (missing.length > 0) return `set ${missing.join(" and ")}, or disable observability/langfuse: nothing is traced without`
   const wrong = [
     ...(publicKey?.startsWith(publicPrefix) === false
-      ? [`${prefix}PUBLIC_KEY must begin with ${publicPrefix} (it is "${preview(publicKey)}")`]
+      ? [`${prefix}PUBLIC_KEY must begin with ${publicPrefix} (it is "${maskKey(publicKey)}")`]
       : []),
     ...(secretKey?.startsWith(secretPrefix) === false ? [`${prefix}SECRET_KEY must begin with ${secretPrefix}`] : [])
   ]
@@ -94,28 +94,28 @@ const isUrl = (text: string): boolean => {
 const environmentName = /^(?!langfuse)[a-z0-9_-]{1,40}$/u
 
 /** The settings that the variables make; `get` gives the value of one. */
-export const fromVariables = (get: (name: string) => string | undefined): Said => {
-  const own = (name: string): string | undefined => get(`${prefix}${name}`)?.trim() || undefined
-  const value = (name: string): string | undefined => own(name) ?? (get(`LANGFUSE_${name}`)?.trim() || undefined)
-  const [publicKey, secretKey] = [value("PUBLIC_KEY"), value("SECRET_KEY")]
-  const fault = faultOf(publicKey, secretKey)
+export const fromVariables = (get: (name: string) => string | undefined): LoadedSettings => {
+  const readOwnVariable = (name: string): string | undefined => get(`${prefix}${name}`)?.trim() || undefined
+  const readVariable = (name: string): string | undefined => readOwnVariable(name) ?? (get(`LANGFUSE_${name}`)?.trim() || undefined)
+  const [publicKey, secretKey] = [readVariable("PUBLIC_KEY"), readVariable("SECRET_KEY")]
+  const fault = findKeyFault(publicKey, secretKey)
   if (fault !== undefined || publicKey === undefined || secretKey === undefined) {
     return { settings: undefined, warnings: fault === undefined ? [] : [fault] }
   }
-  const baseUrl = value("BASE_URL")
+  const baseUrl = readVariable("BASE_URL")
   if (baseUrl !== undefined && !isUrl(baseUrl)) {
     return { settings: undefined, warnings: [`${prefix}BASE_URL must be an http or https address without credentials: nothing is traced without`] }
   }
   const warnings: Array<string> = []
-  const number = (name: string, fits: (number: number) => boolean, form: string): number | undefined => {
-    const text = own(name)
+  const readNumber = (name: string, fits: (number: number) => boolean, form: string): number | undefined => {
+    const text = readOwnVariable(name)
     if (text === undefined) return undefined
     const number = Number(text)
     if (fits(number)) return number
     warnings.push(`${prefix}${name} must be ${form}: it is ignored`)
     return undefined
   }
-  const environment = value("ENV")
+  const environment = readVariable("ENV")
   if (environment !== undefined && !environmentName.test(environment)) {
     warnings.push(`${prefix}ENV must be up to 40 of a-z, 0-9, - and _, and must not begin with langfuse: it is ignored`)
   }
@@ -124,12 +124,12 @@ export const fromVariables = (get: (name: string) => string | undefined): Said =
     secretKey: Redacted.make(secretKey),
     baseUrl,
     environment: environment !== undefined && environmentName.test(environment) ? environment : undefined,
-    release: value("RELEASE"),
-    sampleRate: number("SAMPLE_RATE", (rate) => rate >= 0 && rate <= 1, "a number from 0 to 1"),
-    maxChars: number("MAX_CHARS", (chars) => Number.isSafeInteger(chars) && chars > 0, "a number of characters"),
-    debug: isTruthy(own("DEBUG")),
-    userId: own("USER_ID"),
-    tags: (own("TAGS") ?? "").split(",").map((tag) => tag.trim()).filter((tag) => tag !== "")
+    release: readVariable("RELEASE"),
+    sampleRate: readNumber("SAMPLE_RATE", (rate) => rate >= 0 && rate <= 1, "a number from 0 to 1"),
+    maxChars: readNumber("MAX_CHARS", (chars) => Number.isSafeInteger(chars) && chars > 0, "a number of characters"),
+    debug: isTruthy(readOwnVariable("DEBUG")),
+    userId: readOwnVariable("USER_ID"),
+    tags: (readOwnVariable("TAGS") ?? "").split(",").map((tag) => tag.trim()).filter((tag) => tag !== "")
   })
   return { settings, warnings }
 }

@@ -13,7 +13,7 @@
  */
 import type * as Schema from "effect/Schema"
 import { redactValue } from "../../domain/Redaction.ts"
-import { head } from "../../domain/TextCut.ts"
+import { takeHead } from "../../domain/TextCut.ts"
 
 const maxDepth = 4
 const maxItems = 50
@@ -22,11 +22,11 @@ const tailLines = 15
 
 const dataUri = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,/u
 
-const cut = (text: string, maxChars: number): Schema.Json => {
+const cutText = (text: string, maxChars: number): Schema.Json => {
   const uri = dataUri.exec(text)
   if (uri !== null) return { type: "data_uri", media_type: uri[1] ?? "text/plain", omitted: true, length: text.length }
   if (text.length <= maxChars) return text
-  const shown = head(text, maxChars)
+  const shown = takeHead(text, maxChars)
   return `${shown}... [truncated ${text.length - shown.length} chars]`
 }
 
@@ -35,7 +35,7 @@ const isBase64 = (key: string, value: Schema.Json): value is string => typeof va
 const unbounded = { nodes: Number.POSITIVE_INFINITY }
 
 /** A value of the record as JSON without secrets, whole. */
-export const whole = (value: unknown): Schema.Json => {
+export const toWholeValue = (value: unknown): Schema.Json => {
   // A text stays a text.
   if (typeof value === "string") return redactValue(value) as string
   const text: string | undefined = JSON.stringify(redactValue(value, unbounded))
@@ -44,14 +44,14 @@ export const whole = (value: unknown): Schema.Json => {
 }
 
 /** A value with the limits of this module. It is without secrets: a part of one would not be recognised. */
-export const bounded = (value: Schema.Json, maxChars: number, depth = 0): Schema.Json => {
+export const boundValue = (value: Schema.Json, maxChars: number, depth = 0): Schema.Json => {
   if (depth > maxDepth) return "<max-depth>"
-  if (typeof value === "string") return cut(value, maxChars)
+  if (typeof value === "string") return cutText(value, maxChars)
   if (typeof value !== "object" || value === null) return value
-  if (isList(value)) return value.slice(0, maxItems).map((item) => bounded(item, maxChars, depth + 1))
+  if (isList(value)) return value.slice(0, maxItems).map((item) => boundValue(item, maxChars, depth + 1))
   const out: Record<string, Schema.Json> = {}
   for (const [key, member] of Object.entries(value).slice(0, maxItems)) {
-    out[key] = isBase64(key, member) ? { omitted: true, length: member.length } : bounded(member, maxChars, depth + 1)
+    out[key] = isBase64(key, member) ? { omitted: true, length: member.length } : boundValue(member, maxChars, depth + 1)
   }
   return out
 }
@@ -60,7 +60,7 @@ export const bounded = (value: Schema.Json, maxChars: number, depth = 0): Schema
 const isList = (value: Schema.Json): value is ReadonlyArray<Schema.Json> => Array.isArray(value)
 
 /** Offset of the end of the JSON that a text begins with; -1 when its brackets never close. */
-const jsonEnd = (text: string): number => {
+const findJsonEnd = (text: string): number => {
   let depth = 0
   let isQuoted = false
   for (let at = 0; at < text.length; at++) {
@@ -76,10 +76,10 @@ const jsonEnd = (text: string): number => {
 }
 
 /** Parses a text that is JSON, and keeps the text behind it; any other text is returned as it is. */
-export const parsed = (text: string): Schema.Json => {
+export const parseText = (text: string): Schema.Json => {
   const trimmed = text.trim()
   if (!/^[{[]/u.test(trimmed)) return text
-  const end = jsonEnd(trimmed)
+  const end = findJsonEnd(trimmed)
   if (end < 0) return text
   try {
     const value: Schema.Json = JSON.parse(trimmed.slice(0, end))
@@ -93,7 +93,7 @@ export const parsed = (text: string): Schema.Json => {
   }
 }
 
-const shortened = (content: string): string => {
+const shortenFile = (content: string): string => {
   const lines = content.split("\n")
   if (lines.length <= headLines + tailLines) return content
   const omitted = `... [${lines.length - headLines - tailLines} lines omitted]`
@@ -101,9 +101,9 @@ const shortened = (content: string): string => {
 }
 
 /** The result of a tool. */
-export const result = (tool: string, value: Schema.Json, maxChars: number): Schema.Json => {
-  const said = typeof value === "string" ? parsed(value) : value
-  if (tool !== "read_file" || typeof said !== "object" || said === null || isList(said)) return bounded(said, maxChars)
+export const renderResult = (tool: string, value: Schema.Json, maxChars: number): Schema.Json => {
+  const said = typeof value === "string" ? parseText(value) : value
+  if (tool !== "read_file" || typeof said !== "object" || said === null || isList(said)) return boundValue(said, maxChars)
   const { content } = said
-  return bounded(typeof content === "string" ? { ...said, content: shortened(content) } : said, maxChars)
+  return boundValue(typeof content === "string" ? { ...said, content: shortenFile(content) } : said, maxChars)
 }

@@ -14,8 +14,8 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
 import { redactValue } from "../../domain/Redaction.ts"
 import type { AnswerPart } from "../../domain/RecordEvent.ts"
-import type { Sent } from "../RunContents.ts"
-import { growing, type GrowingParts, JoinedText, ofList, type TextPart } from "../JoinedText.ts"
+import type { SentMessages } from "../RunContents.ts"
+import { makeGrowingParts, type GrowingParts, JoinedText, makeParts, type TextPart } from "../JoinedText.ts"
 
 type Fields = Readonly<Record<string, Schema.Json>>
 /** A part of a message. */
@@ -31,20 +31,20 @@ export interface Message {
 const unbounded = { nodes: Number.POSITIVE_INFINITY }
 
 /** A value as JSON text without secrets. */
-export const text = (value: unknown): string => JSON.stringify(redactValue(value, unbounded)) ?? "null"
+export const toJsonText = (value: unknown): string => JSON.stringify(redactValue(value, unbounded)) ?? "null"
 
 // `Array.isArray` does not narrow a readonly list.
-const list = (value: Schema.Json | undefined): ReadonlyArray<Schema.Json> => Array.isArray(value) ? value : []
+const toList = (value: Schema.Json | undefined): ReadonlyArray<Schema.Json> => Array.isArray(value) ? value : []
 
-const object = (value: Schema.Json | undefined): Fields | undefined =>
+const toObject = (value: Schema.Json | undefined): Fields | undefined =>
   typeof value === "object" && value !== null && !Array.isArray(value)
     // JSON that is neither a primitive, null nor a list is an object.
     ? value as Fields
     : undefined
 
-const saying = (content: Schema.Json): Part => ({ type: "text", content })
+const makeTextPart = (content: Schema.Json): Part => ({ type: "text", content })
 
-const called = (id: Schema.Json, name: Schema.Json, args: Schema.Json): Part => ({
+const makeCallPart = (id: Schema.Json, name: Schema.Json, args: Schema.Json): Part => ({
   type: "tool_call",
   id,
   name,
@@ -52,123 +52,123 @@ const called = (id: Schema.Json, name: Schema.Json, args: Schema.Json): Part => 
   arguments: typeof args === "string" ? Option.getOrElse(Json.parse(args), () => args) as Schema.Json : args
 })
 
-const answered = (id: Schema.Json, response: Schema.Json): Part => ({ type: "tool_call_response", id, response })
+const makeResponsePart = (id: Schema.Json, response: Schema.Json): Part => ({ type: "tool_call_response", id, response })
 
 const isText = ({ type }: Fields): boolean => type === undefined || String(type).endsWith("text")
 
 /** A part as one of the providers writes it. A part of an unknown type stays as it is. */
-const partOf = (value: Schema.Json): Part => {
-  const part = object(value)
-  if (part === undefined) return saying(value)
+const readWirePart = (value: Schema.Json): Part => {
+  const part = toObject(value)
+  if (part === undefined) return makeTextPart(value)
   // Those of Bedrock are named by their member.
-  const [use, result] = [object(part["toolUse"]), object(part["toolResult"])]
-  if (use !== undefined) return called(use["toolUseId"] ?? "", use["name"] ?? "", use["input"] ?? {})
-  if (result !== undefined) return answered(result["toolUseId"] ?? "", result["content"] ?? "")
+  const [use, result] = [toObject(part["toolUse"]), toObject(part["toolResult"])]
+  if (use !== undefined) return makeCallPart(use["toolUseId"] ?? "", use["name"] ?? "", use["input"] ?? {})
+  if (result !== undefined) return makeResponsePart(result["toolUseId"] ?? "", result["content"] ?? "")
   switch (part["type"]) {
     case "tool_use":
-      return called(part["id"] ?? "", part["name"] ?? "", part["input"] ?? {})
+      return makeCallPart(part["id"] ?? "", part["name"] ?? "", part["input"] ?? {})
     case "tool_result":
-      return answered(part["tool_use_id"] ?? "", part["content"] ?? "")
+      return makeResponsePart(part["tool_use_id"] ?? "", part["content"] ?? "")
     case "thinking":
       return { type: "reasoning", content: part["thinking"] ?? "" }
     default:
-      return part["text"] !== undefined && isText(part) ? saying(part["text"]) : { type: "unknown", ...part }
+      return part["text"] !== undefined && isText(part) ? makeTextPart(part["text"]) : { type: "unknown", ...part }
   }
 }
 
-const toolCalls = (value: Schema.Json | undefined): ReadonlyArray<Part> =>
-  list(value).flatMap((one) => {
-    const call = object(one)
-    const inner = object(call?.["function"])
-    return call === undefined ? [] : [called(call["id"] ?? "", inner?.["name"] ?? "", inner?.["arguments"] ?? {})]
+const readToolCalls = (value: Schema.Json | undefined): ReadonlyArray<Part> =>
+  toList(value).flatMap((one) => {
+    const call = toObject(one)
+    const inner = toObject(call?.["function"])
+    return call === undefined ? [] : [makeCallPart(call["id"] ?? "", inner?.["name"] ?? "", inner?.["arguments"] ?? {})]
   })
 
-const partsOf = (content: Schema.Json | undefined): ReadonlyArray<Part> =>
+const readWireParts = (content: Schema.Json | undefined): ReadonlyArray<Part> =>
   content === undefined || content === null || content === ""
     ? []
-    : Array.isArray(content) ? list(content).map(partOf) : [partOf(content)]
+    : Array.isArray(content) ? toList(content).map(readWirePart) : [readWirePart(content)]
 
-const wireMessage = (value: Schema.Json): ReadonlyArray<Message> => {
-  const message = object(value)
-  if (message === undefined) return [{ role: "user", parts: partsOf(value) }]
+const readWireMessage = (value: Schema.Json): ReadonlyArray<Message> => {
+  const message = toObject(value)
+  if (message === undefined) return [{ role: "user", parts: readWireParts(value) }]
   // The items of the Responses API.
   if (message["type"] === "function_call") {
-    return [{ role: "assistant", parts: [called(message["call_id"] ?? "", message["name"] ?? "", message["arguments"] ?? {})] }]
+    return [{ role: "assistant", parts: [makeCallPart(message["call_id"] ?? "", message["name"] ?? "", message["arguments"] ?? {})] }]
   }
   if (message["type"] === "function_call_output") {
-    return [{ role: "tool", parts: [answered(message["call_id"] ?? "", message["output"] ?? "")] }]
+    return [{ role: "tool", parts: [makeResponsePart(message["call_id"] ?? "", message["output"] ?? "")] }]
   }
   const role = typeof message["role"] === "string" ? message["role"] : "user"
   return role === "tool"
-    ? [{ role, parts: [answered(message["tool_call_id"] ?? "", message["content"] ?? "")] }]
-    : [{ role, parts: [...partsOf(message["content"]), ...toolCalls(message["tool_calls"])] }]
+    ? [{ role, parts: [makeResponsePart(message["tool_call_id"] ?? "", message["content"] ?? "")] }]
+    : [{ role, parts: [...readWireParts(message["content"]), ...readToolCalls(message["tool_calls"])] }]
 }
 
 const isSystem = ({ role }: Message): boolean => role === "system" || role === "developer"
 
 /** Parts of the system prompt, and the other messages. */
-export interface Asked {
+export interface WireRequest {
   readonly system: ReadonlyArray<Part>
   readonly messages: ReadonlyArray<Message>
 }
 
 /** Reads a request in the form of a provider. */
-export const ofRequest = (request: unknown): Asked => {
-  const body = object(jsonOf(request)) ?? {}
+export const readRequest = (request: unknown): WireRequest => {
+  const body = toObject(toJson(request)) ?? {}
   const given = body["messages"] ?? body["input"]
-  const messages = (Array.isArray(given) ? list(given) : given === undefined ? [] : [given]).flatMap(wireMessage)
+  const messages = (Array.isArray(given) ? toList(given) : given === undefined ? [] : [given]).flatMap(readWireMessage)
   const system = body["system"] ?? body["instructions"]
   return {
-    system: [...partsOf(system), ...messages.filter(isSystem).flatMap(({ parts }) => parts)],
+    system: [...readWireParts(system), ...messages.filter(isSystem).flatMap(({ parts }) => parts)],
     messages: messages.filter((message) => !isSystem(message))
   }
 }
 
 type AnyPart = Exclude<Prompt.Message["content"], string>[number]
 
-const sizeOf = (data: Prompt.FilePart["data"]): Fields =>
+const describeFileSize = (data: Prompt.FilePart["data"]): Fields =>
   data instanceof URL ? { uri: data.protocol === "data:" ? "data:" : data.href } : { size: data.length }
 
-const ofPart = (part: AnyPart): ReadonlyArray<Part> => {
+const toParts = (part: AnyPart): ReadonlyArray<Part> => {
   switch (part.type) {
     case "text":
-      return part.text === "" ? [] : [saying(part.text)]
+      return part.text === "" ? [] : [makeTextPart(part.text)]
     case "reasoning":
       return part.text === "" ? [] : [{ type: "reasoning", content: part.text }]
     case "file":
-      return [{ type: "file", modality: part.mediaType.split("/")[0] ?? "", mime_type: part.mediaType, ...sizeOf(part.data) }]
+      return [{ type: "file", modality: part.mediaType.split("/")[0] ?? "", mime_type: part.mediaType, ...describeFileSize(part.data) }]
     case "tool-call":
       // Arguments were parsed from JSON.
-      return [called(part.id, part.name, part.params as Schema.Json)]
+      return [makeCallPart(part.id, part.name, part.params as Schema.Json)]
     case "tool-result":
-      return [answered(part.id, jsonOf(part.result))]
+      return [makeResponsePart(part.id, toJson(part.result))]
     default:
       return [{ type: part.type }]
   }
 }
 
 /** A result as JSON; undefined as null. */
-const jsonOf = (value: unknown): Schema.Json => {
+const toJson = (value: unknown): Schema.Json => {
   const said: string | undefined = typeof value === "string" ? undefined : JSON.stringify(value)
   // Text that was written as JSON is read as JSON.
   return typeof value === "string" ? value : said === undefined ? null : JSON.parse(said) as Schema.Json
 }
 
 /** A message of the record in the form of the conventions. */
-export const ofMessage = ({ content, role }: Prompt.Message): Message => ({
+export const toMessage = ({ content, role }: Prompt.Message): Message => ({
   role,
-  parts: typeof content === "string" ? [saying(content)] : content.flatMap(ofPart)
+  parts: typeof content === "string" ? [makeTextPart(content)] : content.flatMap(toParts)
 })
 
 /** Texts of messages, which requests send again and again. */
 const texts = new WeakMap<Prompt.Message, TextPart>()
 
 /** A message as JSON text; of a system prompt the parts of it. */
-const textOf = (message: Prompt.Message): TextPart => {
+const getMessageText = (message: Prompt.Message): TextPart => {
   const known = texts.get(message)
   if (known !== undefined) return known
-  const said = ofMessage(message)
-  const made = { text: message.role === "system" ? text(said.parts).slice(1, -1) : text(said) }
+  const said = toMessage(message)
+  const made = { text: message.role === "system" ? toJsonText(said.parts).slice(1, -1) : toJsonText(said) }
   texts.set(message, made)
   return made
 }
@@ -185,7 +185,7 @@ interface Input {
 }
 
 /** Texts of the messages of requests, each of which begins with those of the one before it. */
-interface Repeated {
+interface RepeatedTexts {
   /** Messages that were read. */
   read: number
   readonly texts: GrowingParts
@@ -197,17 +197,17 @@ interface Repeated {
   first: number
 }
 
-const repeated = new WeakMap<ReturnType<Sent["messages"]>, Repeated>()
+const repeated = new WeakMap<ReturnType<SentMessages["messages"]>, RepeatedTexts>()
 
-/** Texts of a request's messages, of which those are shown that {@link input} speaks of. */
-const shownOf = (messages: ReturnType<Sent["messages"]>): Repeated => {
-  const state = repeated.get(messages) ?? { read: 0, texts: growing(), chars: [0], known: 0, first: 0 }
+/** Texts of a request's messages, of which those are shown that {@link makeInputAttributes} speaks of. */
+const updateRepeatedTexts = (messages: ReturnType<SentMessages["messages"]>): RepeatedTexts => {
+  const state = repeated.get(messages) ?? { read: 0, texts: makeGrowingParts(), chars: [0], known: 0, first: 0 }
   repeated.set(messages, state)
   const { chars, texts } = state
   for (; state.read < messages.length; state.read++) {
     const message = messages[state.read]
     if (message === undefined || message.role === "system") continue
-    const part = textOf(message)
+    const part = getMessageText(message)
     texts.add(part)
     chars.push((chars.at(-1) ?? 0) + part.text.length)
     if (message.role === "assistant") state.known = texts.length()
@@ -221,43 +221,43 @@ const shownOf = (messages: ReturnType<Sent["messages"]>): Repeated => {
  * The attributes for the input of an attempt: what came behind the last answer, whole, before it as many messages as fit into
  * {@link maxRepeatedChars}, and a message before those that is new all the same, such as the summary of a compaction. Every message is whole in the span of the first attempt that was sent it.
  */
-export const input = (sent: Sent, rewritten: unknown): Input => {
+export const makeInputAttributes = (sent: SentMessages, rewritten: unknown): Input => {
   if (rewritten !== undefined) {
-    const asked = ofRequest(rewritten)
+    const asked = readRequest(rewritten)
     return {
-      "gen_ai.input.messages": text(asked.messages),
-      ...(asked.system.length === 0 ? {} : { "gen_ai.system_instructions": text(asked.system) })
+      "gen_ai.input.messages": toJsonText(asked.messages),
+      ...(asked.system.length === 0 ? {} : { "gen_ai.system_instructions": toJsonText(asked.system) })
     }
   }
-  const system = sent.system.map(textOf).filter(({ text }) => text !== "")
-  const { first, texts } = shownOf(sent.messages())
+  const system = sent.system.map(getMessageText).filter(({ text }) => text !== "")
+  const { first, texts } = updateRepeatedTexts(sent.messages())
   const last = texts.from(first)
   const shown = new Set(sent.fresh.length === 0 ? [] : last.list())
-  const before = sent.fresh.map(textOf).filter((part) => !shown.has(part))
+  const before = sent.fresh.map(getMessageText).filter((part) => !shown.has(part))
   const omitted = first - before.length
   return {
-    "gen_ai.input.messages": new JoinedText("[", before.length === 0 ? last : ofList([...before, ...last.list()]), "]"),
+    "gen_ai.input.messages": new JoinedText("[", before.length === 0 ? last : makeParts([...before, ...last.list()]), "]"),
     ...(omitted === 0 ? {} : { "hermes.input.omitted_messages": omitted }),
-    ...(system.length === 0 ? {} : { "gen_ai.system_instructions": new JoinedText("[", ofList(system), "]") })
+    ...(system.length === 0 ? {} : { "gen_ai.system_instructions": new JoinedText("[", makeParts(system), "]") })
   }
 }
 
-const ofAnswerPart = (part: AnswerPart): Part => {
+const toAnswerPart = (part: AnswerPart): Part => {
   switch (part.type) {
     case "text":
-      return saying(part.text)
+      return makeTextPart(part.text)
     case "reasoning":
       return { type: "reasoning", content: part.text }
     case "tool-call":
-      return called(part.id, part.name, jsonOf(part.params))
+      return makeCallPart(part.id, part.name, toJson(part.params))
     case "file":
       return { type: "file", mime_type: part.mediaType }
   }
 }
 
 /** An answer in the form of the conventions. */
-export const answer = (parts: ReadonlyArray<AnswerPart>, finishReason: string): Message => {
-  const all = parts.map(ofAnswerPart)
+export const makeAnswerMessage = (parts: ReadonlyArray<AnswerPart>, finishReason: string): Message => {
+  const all = parts.map(toAnswerPart)
   return {
     role: "assistant",
     parts: [...all.filter(({ type }) => type === "reasoning"), ...all.filter(({ type }) => type !== "reasoning")],
@@ -266,4 +266,4 @@ export const answer = (parts: ReadonlyArray<AnswerPart>, finishReason: string): 
 }
 
 /** A message that is all text. */
-export const plain = (role: "user" | "assistant", content: string): Message => ({ role, parts: content === "" ? [] : [saying(content)] })
+export const makePlainMessage = (role: "user" | "assistant", content: string): Message => ({ role, parts: content === "" ? [] : [makeTextPart(content)] })

@@ -26,7 +26,7 @@ export interface Exporters {
   readonly loggers: ReadonlySet<Logger.Logger<unknown, unknown>> | undefined
 }
 
-const saying = (trouble: Transport.Trouble, place: string): string => {
+const describeTrouble = (trouble: Transport.Trouble, place: string): string => {
   switch (trouble._tag) {
     case "Status":
       return `${place} answered with status ${trouble.status}`
@@ -41,10 +41,10 @@ const saying = (trouble: Transport.Trouble, place: string): string => {
   }
 }
 
-const warning = (trouble: Transport.Trouble, place: string): string =>
-  `otel: telemetry is lost, ${saying(trouble, place)}: check OTEL_EXPORTER_OTLP_ENDPOINT, or disable observability/otel`
+const formatWarning = (trouble: Transport.Trouble, place: string): string =>
+  `otel: telemetry is lost, ${describeTrouble(trouble, place)}: check OTEL_EXPORTER_OTLP_ENDPOINT, or disable observability/otel`
 
-const decoded = (text: string): string => {
+const decodeValue = (text: string): string => {
   try {
     return decodeURIComponent(text.trim())
   } catch {
@@ -54,13 +54,13 @@ const decoded = (text: string): string => {
 }
 
 /** Facts about the program, as the variables state them. */
-const resourceOf = (variables: Settings["variables"]): Resource => {
+const buildResource = (variables: Settings["variables"]): Resource => {
   const pairs = (variables["OTEL_RESOURCE_ATTRIBUTES"] ?? "").split(",").flatMap((pair) => {
     const at = pair.indexOf("=")
-    return at <= 0 ? [] : [[decoded(pair.slice(0, at)), decoded(pair.slice(at + 1))] as const]
+    return at <= 0 ? [] : [[decodeValue(pair.slice(0, at)), decodeValue(pair.slice(at + 1))] as const]
   })
   const [name, version] = [variables["OTEL_SERVICE_NAME"], variables["OTEL_SERVICE_VERSION"]]
-  return SignalEncoding.resource({
+  return SignalEncoding.makeResource({
     ...Object.fromEntries(pairs),
     ...(name === undefined ? {} : { "service.name": name }),
     ...(version === undefined ? {} : { "service.version": version })
@@ -78,7 +78,7 @@ const exportMetrics = Effect.fnUntraced(function*(target: Export, temporality: S
   const points = MetricPoints.make(temporality ?? "cumulative", clock.currentTimeMillisUnsafe())
   const body = MetricEncoding.make(target.encoding, resource)
   const pace = { ...target, intervalMillis: target.exportIntervalMillis ?? metricMillis, shutdownMillis: target.shutdownMillis ?? shutdownMillis }
-  yield* ExportQueue.periodic(pace, yield* Transport.client(options), () => {
+  yield* ExportQueue.exportPeriodically(pace, yield* Transport.makeClient(options), () => {
     const { sent, snapshot } = points.take(clock.currentTimeMillisUnsafe())
     return { body: body(snapshot), sent: Effect.sync(sent) }
   }, () => undefined)
@@ -94,9 +94,9 @@ const exportLogs = Effect.fnUntraced(function*(target: Export, resource: Resourc
     maxBatchSize: target.maxBatchSize ?? maxLogRecords,
     shutdownMillis: target.shutdownMillis ?? shutdownMillis
   }
-  const client = yield* Transport.client(options)
-  const push = yield* ExportQueue.make(pace, target.encoding === "json" ? LogEncoding.json(resource) : LogEncoding.protobuf(resource), client)
-  return Logger.make((said) => push(LogEncoding.recordOf(said, clock.currentTimeMillisUnsafe())))
+  const client = yield* Transport.makeClient(options)
+  const push = yield* ExportQueue.make(pace, target.encoding === "json" ? LogEncoding.makeJsonEncoding(resource) : LogEncoding.makeProtobufEncoding(resource), client)
+  return Logger.make((said) => push(LogEncoding.toLogRecord(said, clock.currentTimeMillisUnsafe())))
 })
 
 /** Milliseconds that the end waits for metrics and log records. */
@@ -105,16 +105,16 @@ const shutdownMillis = 3000
 /** The exporters, for as long as the scope lives; at its end what waits is sent, within the time of a request. */
 export const make = ({ exports: { LOGS, METRICS, TRACES }, temporality, variables }: Settings): Effect.Effect<Exporters, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const resource = resourceOf(variables)
+    const resource = buildResource(variables)
     const told = new Set<string>()
     // Closing in parallel: signals that still wait are sent side by side, so that a collector which is down is waited for once.
     const scope = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))
-    const within = <A, B>(target: A | undefined, build: (target: A) => Effect.Effect<B, never, Scope.Scope>): Effect.Effect<B | undefined> =>
+    const provideIn = <A, B>(target: A | undefined, build: (target: A) => Effect.Effect<B, never, Scope.Scope>): Effect.Effect<B | undefined> =>
       target === undefined ? Effect.undefined : Effect.flatMap(Scope.fork(scope), (own) => Scope.provide(build(target), own))
-    const transport = ({ timeoutMillis }: Export): Transport.Options => ({ timeoutMillis, told, warning })
-    const send = yield* within(TRACES, (target) =>
-      SpanExport.make({ ...target, resource, schemaUrl, shutdownMillis: target.shutdownMillis ?? target.timeoutMillis, transport: transport(target) }))
-    const logger = yield* within(LOGS, (target) => exportLogs(target, resource, transport(target)))
-    const metrics = yield* within(METRICS, (target) => exportMetrics(target, temporality, resource, transport(target)))
+    const makeTransportOptions = ({ timeoutMillis }: Export): Transport.Options => ({ timeoutMillis, told, warning: formatWarning })
+    const send = yield* provideIn(TRACES, (target) =>
+      SpanExport.make({ ...target, resource, schemaUrl, shutdownMillis: target.shutdownMillis ?? target.timeoutMillis, transport: makeTransportOptions(target) }))
+    const logger = yield* provideIn(LOGS, (target) => exportLogs(target, resource, makeTransportOptions(target)))
+    const metrics = yield* provideIn(METRICS, (target) => exportMetrics(target, temporality, resource, makeTransportOptions(target)))
     return { send, metrics, loggers: logger && new Set([logger]) }
   })

@@ -10,59 +10,59 @@ import * as Usage from "../../domain/Usage.ts"
 import type { Instrument, Labels } from "../otlp/MetricPoints.ts"
 import type { Span } from "../RunSpans.ts"
 import type { Attempt, Node } from "../RunTree.ts"
-import { dollarsOf, firstChunkOf, providerOf, providerOfRun, server } from "./Attributes.ts"
+import { getDollars, measureFirstChunk, toProviderName, getRunProvider, getServerAttributes } from "./Attributes.ts"
 
 const seconds = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 const runSeconds = Array.from({ length: 13 }, (_, power) => Math.round(2 ** power) / 10)
 const tokens = Array.from({ length: 14 }, (_, power) => 4 ** power)
 
-const duration = (name: string, description: string, boundaries: ReadonlyArray<number> = seconds): Instrument => ({ name, description, unit: "s", boundaries })
+const makeDuration = (name: string, description: string, boundaries: ReadonlyArray<number> = seconds): Instrument => ({ name, description, unit: "s", boundaries })
 
 /** Tokens of model calls; `gen_ai.token.type` tells those that went in from those that came out. */
 const tokenUsage: Instrument = { name: "gen_ai.client.token.usage", description: "Tokens of a model call", unit: "{token}", boundaries: tokens }
 /** Of single attempts. */
-const modelDuration = duration("gen_ai.client.operation.duration", "Time that a request to a model took")
+const modelDuration = makeDuration("gen_ai.client.operation.duration", "Time that a request to a model took")
 /** Of answers that stream. */
-const timeToFirstChunk = duration("gen_ai.client.operation.time_to_first_chunk", "Time until an answer that streams begins")
+const timeToFirstChunk = makeDuration("gen_ai.client.operation.time_to_first_chunk", "Time until an answer that streams begins")
 /** Of tool calls, with what they waited for. */
-const toolDuration = duration("gen_ai.execute_tool.duration", "Time that a tool call took")
+const toolDuration = makeDuration("gen_ai.execute_tool.duration", "Time that a tool call took")
 /** Of requests to MCP servers. */
-const mcpDuration = duration(
+const mcpDuration = makeDuration(
   "mcp.client.operation.duration",
   "Time that a request to an MCP server took",
   [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300]
 )
 /** Of runs, and of children. */
-const runDuration = duration("gen_ai.invoke_agent.duration", "Time that a run took", runSeconds)
+const runDuration = makeDuration("gen_ai.invoke_agent.duration", "Time that a run took", runSeconds)
 /** Failed model calls, tool calls and runs; `error.type` names the failure. */
 const errors: Instrument = { name: "hermes.errors", description: "Model calls, tool calls and runs that failed", unit: "{error}" }
 /** In US dollars, by the list of prices. */
 const cost: Instrument = { name: "hermes.cost", description: "Estimated cost", unit: "USD" }
 
 /** Leaves out labels that say nothing. */
-const present = (labels: Readonly<Record<string, unknown>>): Labels =>
+const dropEmptyLabels = (labels: Readonly<Record<string, unknown>>): Labels =>
   Object.fromEntries(Object.entries(labels).flatMap(([name, value]) => value === undefined || value === "" ? [] : [[name, String(value)]]))
 
 /** Labels of a span's own metrics; failures have `error.type` beside them. */
-const ownLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" }>, agentName: string): Labels => {
+const makeOwnLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" }>, agentName: string): Labels => {
   switch (node.kind) {
     case "attempt": {
       const { end, start: { route } } = node
-      return present({
+      return dropEmptyLabels({
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": providerOf(route.provider),
+        "gen_ai.provider.name": toProviderName(route.provider),
         "gen_ai.request.model": route.model,
         "gen_ai.response.model": end?.model,
-        ...server(route.baseUrl)
+        ...getServerAttributes(route.baseUrl)
       })
     }
     case "call":
       return { "gen_ai.agent.name": agentName, "gen_ai.tool.name": node.name, "gen_ai.tool.type": "function" }
     default: {
       const run = node.kind === "child" ? node.run ?? node.parent : node
-      return present({
+      return dropEmptyLabels({
         "gen_ai.agent.name": agentName,
-        "gen_ai.provider.name": providerOfRun(run),
+        "gen_ai.provider.name": getRunProvider(run),
         "gen_ai.request.model": run.start?.model
       })
     }
@@ -70,20 +70,20 @@ const ownLabels = (node: Exclude<Node, { readonly kind: "approval" | "step" }>, 
 }
 
 /** Name of the operation of a span, for counts and log records that are of all operations. */
-const operationOf = ({ kind }: Node): string => kind === "attempt" ? "chat" : kind === "call" ? "execute_tool" : "invoke_agent"
+const getOperationName = ({ kind }: Node): string => kind === "attempt" ? "chat" : kind === "call" ? "execute_tool" : "invoke_agent"
 
 /** Attributes of the log record about a span. */
-export const labelsOf = (node: Node, agentName: string): Labels =>
+export const makeLabels = (node: Node, agentName: string): Labels =>
   node.kind === "approval" || node.kind === "step"
-    ? labelsOf(node.kind === "step" ? node.run : node.call, agentName)
-    : { "gen_ai.operation.name": operationOf(node), ...ownLabels(node, agentName) }
+    ? makeLabels(node.kind === "step" ? node.run : node.call, agentName)
+    : { "gen_ai.operation.name": getOperationName(node), ...makeOwnLabels(node, agentName) }
 
 /** Labels by what they are made of: those of calls come again and again. */
 const known = new Map<string, Labels>()
 
 const maxKnown = 1024
 
-const labelled = (key: string, make: () => Labels): Labels => {
+const getLabels = (key: string, make: () => Labels): Labels => {
   const before = known.get(key)
   if (before !== undefined) return before
   if (known.size >= maxKnown) known.clear()
@@ -93,41 +93,41 @@ const labelled = (key: string, make: () => Labels): Labels => {
 }
 
 /** Facts that the labels of a span follow from. */
-const partsOf = (node: Node, agentName: string): ReadonlyArray<string | undefined> => {
+const listLabelFacts = (node: Node, agentName: string): ReadonlyArray<string | undefined> => {
   if (node.kind === "attempt") {
     const { end, start: { route } } = node
     return ["attempt", route.provider, route.model, end?.model, route.baseUrl]
   }
   if (node.kind === "call") return ["call", agentName, node.name]
   const run = node.kind === "child" ? node.run ?? node.parent : node.kind === "run" ? node : undefined
-  return ["run", agentName, run && providerOfRun(run), run?.start?.model]
+  return ["run", agentName, run && getRunProvider(run), run?.start?.model]
 }
 
 /** Receives a value of a metric, with its labels. */
-export type Recorded = (instrument: Instrument, labels: Labels, value: number) => void
+export type MetricRecorder = (instrument: Instrument, labels: Labels, value: number) => void
 
 /** Counts a span that is over. */
-export const count = ({ endedAt, node, outcome, startedAt }: Span, agentName: string, record: Recorded): void => {
+export const recordSpan = ({ endedAt, node, outcome, startedAt }: Span, agentName: string, record: MetricRecorder): void => {
   if (node.kind === "step" || node.kind === "approval") return
-  const key = partsOf(node, agentName).join("\n")
+  const key = listLabelFacts(node, agentName).join("\n")
   const failure = outcome._tag === "Failed" ? outcome.failure.type : undefined
-  const update = (instrument: Instrument, value: number | undefined, more: Labels = {}): void => {
+  const recordValue = (instrument: Instrument, value: number | undefined, more: Labels = {}): void => {
     if (value === undefined) return
-    record(instrument, labelled([key, ...Object.values(more)].join("\n"), () => ({ ...ownLabels(node, agentName), ...more })), value)
+    record(instrument, getLabels([key, ...Object.values(more)].join("\n"), () => ({ ...makeOwnLabels(node, agentName), ...more })), value)
   }
   const failed: Labels = failure === undefined ? {} : { "error.type": failure }
-  const ofAnswer = (attempt: Attempt): void => {
+  const recordAnswer = (attempt: Attempt): void => {
     const usage = attempt.end?.usage
-    update(tokenUsage, usage && Usage.promptTokens(usage), { "gen_ai.token.type": "input" })
-    update(tokenUsage, usage?.outputTokens, { "gen_ai.token.type": "output" })
-    if (outcome._tag === "Done") update(timeToFirstChunk, firstChunkOf(attempt))
-    update(cost, dollarsOf(attempt) || undefined)
+    recordValue(tokenUsage, usage && Usage.countPromptTokens(usage), { "gen_ai.token.type": "input" })
+    recordValue(tokenUsage, usage?.outputTokens, { "gen_ai.token.type": "output" })
+    if (outcome._tag === "Done") recordValue(timeToFirstChunk, measureFirstChunk(attempt))
+    recordValue(cost, getDollars(attempt) || undefined)
   }
-  update(node.kind === "attempt" ? modelDuration : node.kind === "call" ? toolDuration : runDuration, (endedAt - startedAt) / 1000, failed)
-  if (node.kind === "attempt") ofAnswer(node)
+  recordValue(node.kind === "attempt" ? modelDuration : node.kind === "call" ? toolDuration : runDuration, (endedAt - startedAt) / 1000, failed)
+  if (node.kind === "attempt") recordAnswer(node)
   if (node.kind === "call" && node.mcp !== undefined) {
     const { address, method, port, protocol, target } = node.mcp.event
-    const facts = present({
+    const facts = dropEmptyLabels({
       "gen_ai.operation.name": method === "tools/call" ? "execute_tool" : undefined,
       "gen_ai.prompt.name": method === "prompts/get" ? target : undefined,
       "gen_ai.tool.name": method === "tools/call" ? target : undefined,
@@ -140,19 +140,19 @@ export const count = ({ endedAt, node, outcome, startedAt }: Span, agentName: st
     })
     record(mcpDuration, facts, Math.max(0, endedAt - node.mcp.at) / 1000)
   }
-  if (failure !== undefined) update(errors, 1, { "gen_ai.operation.name": operationOf(node), ...failed })
+  if (failure !== undefined) recordValue(errors, 1, { "gen_ai.operation.name": getOperationName(node), ...failed })
 }
 
-type Counted = Metric.Metric<number, unknown>
+type EffectMetric = Metric.Metric<number, unknown>
 
 /** Effect's metrics of the instruments. */
-const metrics = new Map<Instrument, Counted>()
+const metrics = new Map<Instrument, EffectMetric>()
 
-const metricOf = (instrument: Instrument): Counted => {
+const getMetric = (instrument: Instrument): EffectMetric => {
   const before = metrics.get(instrument)
   if (before !== undefined) return before
   const { boundaries, description, name, unit } = instrument
-  const made: Counted = boundaries === undefined
+  const made: EffectMetric = boundaries === undefined
     ? Metric.counter(name, { description, attributes: { unit }, incremental: true })
     : Metric.histogram(name, { description, boundaries, attributes: { unit } })
   metrics.set(instrument, made)
@@ -160,12 +160,12 @@ const metricOf = (instrument: Instrument): Counted => {
 }
 
 /** Records into a registry of Effect's metrics. One with the same labels is looked up in it once. */
-export const toRegistry = (into: Context.Context<never>): Recorded => {
-  const made = new Map<Instrument, WeakMap<Labels, Counted>>()
+export const toRegistry = (into: Context.Context<never>): MetricRecorder => {
+  const made = new Map<Instrument, WeakMap<Labels, EffectMetric>>()
   return (instrument, labels, value) => {
-    const ofInstrument = made.get(instrument) ?? new WeakMap<Labels, Counted>()
+    const ofInstrument = made.get(instrument) ?? new WeakMap<Labels, EffectMetric>()
     made.set(instrument, ofInstrument)
-    const metric = ofInstrument.get(labels) ?? Metric.withAttributes(metricOf(instrument), labels)
+    const metric = ofInstrument.get(labels) ?? Metric.withAttributes(getMetric(instrument), labels)
     ofInstrument.set(labels, metric)
     metric.updateUnsafe(value, into)
   }

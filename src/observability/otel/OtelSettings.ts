@@ -79,7 +79,7 @@ export interface Settings {
 }
 
 /** Settings made of the variables. Without settings nothing is exported. */
-export interface Said {
+export interface LoadedSettings {
   readonly settings: Settings | undefined
   readonly warnings: ReadonlyArray<string>
 }
@@ -89,7 +89,7 @@ const isTrue = (value: string | undefined): boolean => value?.trim().toLowerCase
 const encodings: Readonly<Record<string, Export["encoding"]>> = { "http/protobuf": "protobuf", "http/json": "json" }
 
 /** Headers as the variables write them: pairs with URL-encoded values. */
-const headersOf = (text: string): Readonly<Record<string, string>> | undefined => {
+const parseHeaders = (text: string): Readonly<Record<string, string>> | undefined => {
   const pairs = text.split(",").map((pair) => pair.trim()).filter((pair) => pair !== "").map((pair) => /^([^=\s]+)\s*=\s*(.*)$/u.exec(pair))
   try {
     return pairs.includes(null) ? undefined : Object.fromEntries(pairs.map((pair) => [pair?.[1] ?? "", decodeURIComponent(pair?.[2] ?? "")]))
@@ -107,7 +107,7 @@ const paces: Readonly<Record<Signal, readonly [delay: string, size: string | und
 }
 
 /** Address of a signal below the address of a collector. */
-const below = (base: string, signal: Signal): string => {
+const appendSignalPath = (base: string, signal: Signal): string => {
   const url = URL.parse(base)
   if (url === null) return base
   url.pathname = `${url.pathname.replace(/\/$/u, "")}/v1/${signal.toLowerCase()}`
@@ -115,18 +115,18 @@ const below = (base: string, signal: Signal): string => {
 }
 
 /** The settings that variables make. */
-export const fromVariables = (given: Readonly<Record<string, string | undefined>>): Said => {
-  const get = (name: string): string | undefined => given[name]?.trim() || undefined
-  if (isTrue(get("OTEL_SDK_DISABLED"))) return { settings: undefined, warnings: [] }
+export const fromVariables = (given: Readonly<Record<string, string | undefined>>): LoadedSettings => {
+  const getVariable = (name: string): string | undefined => given[name]?.trim() || undefined
+  if (isTrue(getVariable("OTEL_SDK_DISABLED"))) return { settings: undefined, warnings: [] }
   const warnings: Array<string> = []
   const warn = (name: string, form: string): undefined => {
     warnings.push(`${name} must be ${form}: it is ignored`)
     return undefined
   }
   /** A variable of the exporter: that of the signal, else the general one, if it can be read. */
-  const exporter = <A>(signal: Signal, name: string, read: (text: string) => A | undefined, form: string): A | undefined => {
+  const readExporterVariable = <A>(signal: Signal, name: string, read: (text: string) => A | undefined, form: string): A | undefined => {
     for (const variable of [`OTEL_EXPORTER_OTLP_${signal}_${name}`, `OTEL_EXPORTER_OTLP_${name}`]) {
-      const text = get(variable)
+      const text = getVariable(variable)
       if (text === undefined) continue
       const value = read(text)
       if (value !== undefined) return value
@@ -134,15 +134,15 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
     }
     return undefined
   }
-  const natural = (name: string): number | undefined => {
-    const text = get(name)
+  const readNaturalNumber = (name: string): number | undefined => {
+    const text = getVariable(name)
     if (text === undefined || /^[1-9]\d*$/u.test(text)) return text === undefined ? undefined : Number(text)
     delete variables[name]
     return warn(name, "a number above 0")
   }
   const isExported = (signal: Signal): boolean => {
     const name = `OTEL_${signal}_EXPORTER`
-    const names = (get(name) ?? "otlp").toLowerCase().split(",").map((one) => one.trim())
+    const names = (getVariable(name) ?? "otlp").toLowerCase().split(",").map((one) => one.trim())
     const strange = names.find((one) => one !== "otlp" && one !== "none")
     if (strange !== undefined) warn(name, "otlp or none")
     return names.includes("otlp")
@@ -150,82 +150,82 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
 
   const variables: Record<string, string> = {}
   for (const [name, value] of Object.entries(given)) if (name.startsWith("OTEL_") && value !== undefined && value.trim() !== "") variables[name] = value.trim()
-  if (get("OTEL_SERVICE_NAME") === undefined && !/(?:^|,)\s*service\.name\s*=/u.test(get("OTEL_RESOURCE_ATTRIBUTES") ?? "")) {
+  if (getVariable("OTEL_SERVICE_NAME") === undefined && !/(?:^|,)\s*service\.name\s*=/u.test(getVariable("OTEL_RESOURCE_ATTRIBUTES") ?? "")) {
     variables["OTEL_SERVICE_NAME"] = "hermes"
   }
   const exported: Array<Signal> = []
   for (const signal of signals) {
     if (!isExported(signal)) continue
-    const address = (text: string) => (/^https?:$/u.test(URL.parse(text)?.protocol ?? "") ? text : undefined)
+    const acceptHttpAddress = (text: string) => (/^https?:$/u.test(URL.parse(text)?.protocol ?? "") ? text : undefined)
     const own = `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`
-    if (get(own) !== undefined && address(get(own) ?? "") === undefined) {
+    if (getVariable(own) !== undefined && acceptHttpAddress(getVariable(own) ?? "") === undefined) {
       warn(own, "an http or https address")
       delete variables[own]
     }
     exported.push(signal)
   }
-  const general = get("OTEL_EXPORTER_OTLP_ENDPOINT")
+  const general = getVariable("OTEL_EXPORTER_OTLP_ENDPOINT")
   const isAddress = general !== undefined && /^https?:$/u.test(URL.parse(general)?.protocol ?? "")
   if (general !== undefined && !isAddress) warn("OTEL_EXPORTER_OTLP_ENDPOINT", "an http or https address")
   if (!isAddress) variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://localhost:4318"
 
-  if (get("OTEL_SERVICE_VERSION") === undefined && !/(?:^|,)\s*service\.version\s*=/u.test(get("OTEL_RESOURCE_ATTRIBUTES") ?? "")) {
+  if (getVariable("OTEL_SERVICE_VERSION") === undefined && !/(?:^|,)\s*service\.version\s*=/u.test(getVariable("OTEL_RESOURCE_ATTRIBUTES") ?? "")) {
     variables["OTEL_SERVICE_VERSION"] = scope.version
   }
-  const target = (signal: Signal): Target => {
+  const buildTarget = (signal: Signal): Target => {
     const [delay, size] = paces[signal]
     return {
-      url: variables[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ?? below(variables["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "", signal),
-      headers: exporter(signal, "HEADERS", headersOf, "key=value pairs, separated by commas") ?? {},
-      compression: exporter<"gzip" | "none">(signal, "COMPRESSION", (text) => text === "gzip" || text === "none" ? text : undefined, "gzip or none"),
-      exportIntervalMillis: natural(delay),
-      maxBatchSize: size === undefined ? undefined : natural(size)
+      url: variables[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ?? appendSignalPath(variables["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "", signal),
+      headers: readExporterVariable(signal, "HEADERS", parseHeaders, "key=value pairs, separated by commas") ?? {},
+      compression: readExporterVariable<"gzip" | "none">(signal, "COMPRESSION", (text) => text === "gzip" || text === "none" ? text : undefined, "gzip or none"),
+      exportIntervalMillis: readNaturalNumber(delay),
+      maxBatchSize: size === undefined ? undefined : readNaturalNumber(size)
     }
   }
-  const traces = target("TRACES")
+  const traces = buildTarget("TRACES")
   const exports: { [S in Signal]?: Export } = {}
   for (const signal of exported) {
-    const millis = exporter(signal, "TIMEOUT", (text) => /^\d+$/u.test(text) ? Number(text) : undefined, "a number of milliseconds")
+    const millis = readExporterVariable(signal, "TIMEOUT", (text) => /^\d+$/u.test(text) ? Number(text) : undefined, "a number of milliseconds")
     exports[signal] = {
-      ...(signal === "TRACES" ? traces : target(signal)),
-      encoding: exporter(signal, "PROTOCOL", (text) => encodings[text], "http/protobuf or http/json") ?? "protobuf",
+      ...(signal === "TRACES" ? traces : buildTarget(signal)),
+      encoding: readExporterVariable(signal, "PROTOCOL", (text) => encodings[text], "http/protobuf or http/json") ?? "protobuf",
       timeoutMillis: millis ?? 10_000,
-      shutdownMillis: millis ?? natural(paces[signal][2])
+      shutdownMillis: millis ?? readNaturalNumber(paces[signal][2])
     }
   }
-  const preference = get("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE")?.toLowerCase()
+  const preference = getVariable("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE")?.toLowerCase()
   const temporality = preference === "delta" || preference === "cumulative"
     ? preference
     : preference === undefined ? undefined : warn("OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta or cumulative")
 
-  const conventions = (get("OTEL_SEMCONV_STABILITY_OPT_IN") ?? "").split(",").map((one) => one.trim()).filter((one) => one.startsWith("gen_ai"))
+  const conventions = (getVariable("OTEL_SEMCONV_STABILITY_OPT_IN") ?? "").split(",").map((one) => one.trim()).filter((one) => one.startsWith("gen_ai"))
   if (conventions.some((one) => one !== "gen_ai_latest_experimental" && one !== "gen_ai/dup")) {
     warn("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental or gen_ai/dup")
   }
 
-  const wanted = get("OTEL_TRACES_SAMPLER")
+  const wanted = getVariable("OTEL_TRACES_SAMPLER")
   const sampler = Sampler.names.find((name) => name === wanted) ??
     (wanted === undefined ? undefined : warn("OTEL_TRACES_SAMPLER", `one of ${Sampler.names.join(", ")}`))
-  const rate = Number(get("OTEL_TRACES_SAMPLER_ARG") ?? 1)
+  const rate = Number(getVariable("OTEL_TRACES_SAMPLER_ARG") ?? 1)
   const isRate = rate >= 0 && rate <= 1
   if (!isRate) warn("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1")
 
-  const filter = get("OTEL_METRICS_EXEMPLAR_FILTER")
+  const filter = getVariable("OTEL_METRICS_EXEMPLAR_FILTER")
   const exemplars = exemplarFilters.find((name) => name === filter) ??
     (filter === undefined ? undefined : warn("OTEL_METRICS_EXEMPLAR_FILTER", `one of ${exemplarFilters.join(", ")}`))
 
-  const content = get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")?.toLowerCase()
+  const content = getVariable("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")?.toLowerCase()
   return {
     settings: {
       exports,
       traces,
       temporality,
       duplicateNames: conventions.includes("gen_ai/dup"),
-      maxValueChars: natural("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") ?? natural("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"),
+      maxValueChars: readNaturalNumber("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT") ?? readNaturalNumber("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"),
       captureContent: content === "true" || content === "span_only" || content === "span_and_event",
       exemplars: exemplars ?? "trace_based",
-      sampler: Sampler.of(sampler ?? "parentbased_always_on", isRate ? rate : 1),
-      parent: TraceContext.parse(get("TRACEPARENT"), get("TRACESTATE")),
+      sampler: Sampler.fromName(sampler ?? "parentbased_always_on", isRate ? rate : 1),
+      parent: TraceContext.parse(getVariable("TRACEPARENT"), getVariable("TRACESTATE")),
       variables
     },
     warnings

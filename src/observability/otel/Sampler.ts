@@ -20,26 +20,26 @@ export const names = [
 export type Name = (typeof names)[number]
 
 /** A trace is taken or not by its id, so that all who see it decide alike. */
-const ofTrace = (traceId: string): number => Number.parseInt(traceId.slice(-14), 16) / 2 ** 56
+const toFraction = (traceId: string): number => Number.parseInt(traceId.slice(-14), 16) / 2 ** 56
 
-const ratio = (rate: number): Sampler => (_, traceId) => ofTrace(traceId) < rate
+const makeRatioSampler = (rate: number): Sampler => (_, traceId) => toFraction(traceId) < rate
 
-const parentBased = (root: Sampler): Sampler => (parent, traceId) => parent?.sampled ?? root(undefined, traceId)
+const makeParentBased = (root: Sampler): Sampler => (parent, traceId) => parent?.sampled ?? root(undefined, traceId)
 
 /** The sampler of a name; `rate` counts for those by ratio. */
-export const of = (name: Name, rate: number): Sampler => {
+export const fromName = (name: Name, rate: number): Sampler => {
   switch (name) {
     case "always_on":
       return () => true
     case "always_off":
       return () => false
     case "traceidratio":
-      return ratio(rate)
+      return makeRatioSampler(rate)
     case "parentbased_always_on":
-      return parentBased(() => true)
+      return makeParentBased(() => true)
     case "parentbased_always_off":
-      return parentBased(() => false)
+      return makeParentBased(() => false)
     case "parentbased_traceidratio":
-      return parentBased(ratio(rate))
+      return makeParentBased(makeRatioSampler(rate))
   }
 }

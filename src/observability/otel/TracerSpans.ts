@@ -25,7 +25,7 @@ export interface Options {
 }
 
 /** A call that begins, in the run of a fiber. */
-export interface Begun {
+export interface BegunCall {
   readonly context: Context.Context<never>
   readonly turnId: string
   readonly sessionId: string
@@ -42,9 +42,9 @@ export interface TracerSpans {
   /** Services of the fiber of a run. */
   readonly contextOf: (turnId: string) => Context.Context<never> | undefined
   /** The place of an attempt; `step` is undefined for a side task. */
-  readonly attempt: (begun: Begun, ids: { readonly apiRequestId: string; readonly step: number | undefined; readonly model: string }) => Tracer.AnySpan | undefined
+  readonly attempt: (begun: BegunCall, ids: { readonly apiRequestId: string; readonly step: number | undefined; readonly model: string }) => Tracer.AnySpan | undefined
   /** The place of a tool call. */
-  readonly call: (begun: Begun, ids: { readonly apiRequestId: string; readonly callId: string; readonly name: string }) => Tracer.AnySpan | undefined
+  readonly call: (begun: BegunCall, ids: { readonly apiRequestId: string; readonly callId: string; readonly name: string }) => Tracer.AnySpan | undefined
   /** Ends spans that the record never told of, as interrupted. */
   readonly close: (at: number) => void
 }
@@ -52,10 +52,10 @@ export interface TracerSpans {
 /** Runs that are over whose spans late side tasks are put under. */
 const recentRuns = 256
 
-const nanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
+const toNanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
 
 /** Maps an outcome to the exit of its span. The error has no stack, because this program did not throw it. */
-export const exitOf = (outcome: RunSpans.Outcome): Exit.Exit<void, Error> => {
+export const toExit = (outcome: RunSpans.Outcome): Exit.Exit<void, Error> => {
   if (outcome._tag === "Done") return Exit.void
   if (outcome._tag === "Cut") return Exit.interrupt()
   const error = Object.assign(new Error(redactText(outcome.failure.message)), { name: outcome.failure.type })
@@ -63,7 +63,7 @@ export const exitOf = (outcome: RunSpans.Outcome): Exit.Exit<void, Error> => {
   return Exit.fail(error)
 }
 
-interface Wanted extends Pick<RunSpans.Head, "kind" | "name" | "spanId" | "startedAt"> {
+interface WantedSpan extends Pick<RunSpans.SpanHead, "kind" | "name" | "spanId" | "startedAt"> {
   /** Seed of the sampler, where no span leads to a run. */
   readonly traceId: string
 }
@@ -79,22 +79,22 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
   /** Ids of the record of calls, by the id in the tracer, with their turn. */
   const places = new Map<string, { readonly spanId: string; readonly turnId: string }>()
 
-  const tracerOf = (context: Context.Context<never> | undefined): Tracer.Tracer | undefined => {
+  const selectTracer = (context: Context.Context<never> | undefined): Tracer.Tracer | undefined => {
     const found = tracer ?? (context === undefined ? undefined : Context.get(context, Tracer.Tracer))
     // The default tracer keeps nothing.
     return found === Tracer.nativeTracer ? undefined : found
   }
-  const begin = ({ kind, name, spanId, startedAt, traceId }: Wanted, context: Context.Context<never> | undefined, below: Tracer.AnySpan | undefined): Tracer.Span | undefined => {
+  const beginSpan = ({ kind, name, spanId, startedAt, traceId }: WantedSpan, context: Context.Context<never> | undefined, below: Tracer.AnySpan | undefined): Tracer.Span | undefined => {
     const known = open.get(spanId)
-    const found = tracerOf(context)
+    const found = selectTracer(context)
     if (known !== undefined || found === undefined) return known
-    const above = below ?? (context === undefined ? undefined : TraceContext.nearest(context)) ?? parent
+    const above = below ?? (context === undefined ? undefined : TraceContext.findNearestSpan(context)) ?? parent
     const span = found.span({
       name,
       parent: Option.fromUndefinedOr(above),
       annotations: Context.empty(),
       links: [],
-      startTime: nanos(startedAt),
+      startTime: toNanos(startedAt),
       kind,
       root: above === undefined,
       sampled: below?.sampled ?? sampler?.(above, above?.traceId ?? traceId) ?? above?.sampled ?? true
@@ -102,70 +102,70 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
     open.set(spanId, span)
     return span
   }
-  const spanOf = (spanId: string | undefined): Tracer.AnySpan | undefined => spanId === undefined ? undefined : open.get(spanId) ?? recent.get(spanId)
+  const findSpan = (spanId: string | undefined): Tracer.AnySpan | undefined => spanId === undefined ? undefined : open.get(spanId) ?? recent.get(spanId)
 
   /** The call that the fiber is in. */
-  const callOf = ({ context }: Begun) => {
+  const findCall = ({ context }: BegunCall) => {
     let at = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
     while (at !== undefined && !places.has(at.spanId)) at = at._tag === "Span" ? Option.getOrUndefined(at.parent) : undefined
     return at === undefined ? undefined : places.get(at.spanId)
   }
   /** The call of the same run that the fiber is in. */
-  const enclosing = (begun: Begun): Tracer.AnySpan | undefined => {
-    const call = callOf(begun)
+  const findEnclosingSpan = (begun: BegunCall): Tracer.AnySpan | undefined => {
+    const call = findCall(begun)
     return call?.turnId === begun.turnId ? open.get(call.spanId) : undefined
   }
   /** The span of a run; that of a child is under the call that delegated to it. */
-  const runSpan = (begun: Begun): Tracer.AnySpan | undefined => {
+  const getRunSpan = (begun: BegunCall): Tracer.AnySpan | undefined => {
     const { context, isChild, sessionId, startedAt, turnId } = begun
-    const spanId = isChild ? RunSpans.childId(sessionId) : RunSpans.runId(turnId)
-    const wanted = { name: `invoke_agent ${agentName}`, kind: "internal", spanId, startedAt, traceId: RunSpans.traceIdOf(turnId) } as const
-    return spanOf(spanId) ?? begin(wanted, context, isChild ? spanOf(callOf(begun)?.spanId) : undefined)
+    const spanId = isChild ? RunSpans.makeChildSpanId(sessionId) : RunSpans.makeRunSpanId(turnId)
+    const wanted = { name: `invoke_agent ${agentName}`, kind: "internal", spanId, startedAt, traceId: RunSpans.makeTraceId(turnId) } as const
+    return findSpan(spanId) ?? beginSpan(wanted, context, isChild ? findSpan(findCall(begun)?.spanId) : undefined)
   }
   /** Those who run inside of a call belong to its span and cannot write on it, as Effect's toolkits do with arguments. */
-  const placeOf = (span: Tracer.Span | undefined): Tracer.AnySpan | undefined =>
+  const toPlace = (span: Tracer.Span | undefined): Tracer.AnySpan | undefined =>
     span === undefined
       ? undefined
       : Tracer.externalSpan({
         traceId: span.traceId,
         spanId: span.spanId,
         sampled: span.sampled,
-        annotations: Context.make(TraceContext.TraceState, TraceContext.stateOf(span))
+        annotations: Context.make(TraceContext.TraceState, TraceContext.findTraceState(span))
       })
 
-  const inner = (begun: Begun, wanted: Omit<Wanted, "startedAt" | "traceId">, below: Tracer.AnySpan | undefined): Tracer.Span | undefined =>
+  const beginInnerSpan = (begun: BegunCall, wanted: Omit<WantedSpan, "startedAt" | "traceId">, below: Tracer.AnySpan | undefined): Tracer.Span | undefined =>
     below === undefined
       ? undefined
-      : begin({ ...wanted, startedAt: begun.startedAt, traceId: below.traceId }, begun.context, below)
+      : beginSpan({ ...wanted, startedAt: begun.startedAt, traceId: below.traceId }, begun.context, below)
 
   return {
     enter: (turnId, context) => void fibers.set(turnId, context),
     contextOf: (turnId) => fibers.get(turnId),
     attempt: (begun, { apiRequestId, model, step }) => {
       fibers.set(begun.turnId, fibers.get(begun.turnId) ?? begun.context)
-      const run = runSpan(begun)
-      const id = step === undefined ? undefined : RunSpans.stepId(begun.turnId, step)
+      const run = getRunSpan(begun)
+      const id = step === undefined ? undefined : RunSpans.makeStepSpanId(begun.turnId, step)
       if (id !== undefined) steps.set(begun.turnId, id)
-      const below = id === undefined ? enclosing(begun) ?? run : inner(begun, { name: `step ${step}`, kind: "internal", spanId: id }, run)
-      return placeOf(inner(begun, { name: `chat ${model}`, kind: "client", spanId: RunSpans.attemptId(apiRequestId) }, below))
+      const below = id === undefined ? findEnclosingSpan(begun) ?? run : beginInnerSpan(begun, { name: `step ${step}`, kind: "internal", spanId: id }, run)
+      return toPlace(beginInnerSpan(begun, { name: `chat ${model}`, kind: "client", spanId: RunSpans.makeAttemptSpanId(apiRequestId) }, below))
     },
     call: (begun, { apiRequestId, callId, name }) => {
-      const below = enclosing(begun) ?? spanOf(steps.get(begun.turnId)) ?? runSpan(begun)
-      const spanId = RunSpans.callId(apiRequestId, callId)
-      const span = inner(begun, { name: `execute_tool ${name}`, kind: "internal", spanId }, below)
+      const below = findEnclosingSpan(begun) ?? findSpan(steps.get(begun.turnId)) ?? getRunSpan(begun)
+      const spanId = RunSpans.makeCallSpanId(apiRequestId, callId)
+      const span = beginInnerSpan(begun, { name: `execute_tool ${name}`, kind: "internal", spanId }, below)
       if (span !== undefined) places.set(span.spanId, { spanId, turnId: begun.turnId })
-      return placeOf(span)
+      return toPlace(span)
     },
     close: (at) => {
-      for (const span of Array.from(open.values()).toReversed()) span.end(nanos(at), exitOf({ _tag: "Cut" }))
+      for (const span of Array.from(open.values()).toReversed()) span.end(toNanos(at), toExit({ _tag: "Cut" }))
       open.clear()
     },
     sink: {
       open: (head) => {
-        const run = RunSpans.runOf(head.node)
+        const run = RunSpans.findRun(head.node)
         const context = fibers.get(run.turnId) ?? (run.child === undefined ? undefined : fibers.get(run.child.parent.turnId))
-        const below = spanOf(head.parentSpanId)
-        if (below !== undefined || head.node.kind === "run") begin(head, context, below)
+        const below = findSpan(head.parentSpanId)
+        if (below !== undefined || head.node.kind === "run") beginSpan(head, context, below)
       },
       close: (span) => {
         const { attributes, endedAt, events, node, outcome, spanId } = span
@@ -188,8 +188,8 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
         for (const [name, value] of Object.entries(attributes)) {
           if (value !== undefined) live.attribute(name, value instanceof JoinedText ? value.toString() : value)
         }
-        for (const { at, attributes: facts, name } of events) live.event(name, nanos(at), facts)
-        live.end(nanos(endedAt), exitOf(outcome))
+        for (const { at, attributes: facts, name } of events) live.event(name, toNanos(at), facts)
+        live.end(toNanos(endedAt), toExit(outcome))
       }
     }
   }

@@ -46,7 +46,7 @@ interface Exports {
 }
 
 /** Exports what `next` gives, for as long as the scope lives. `dropped` is called when what waits is not to be sent. */
-export const periodic = (
+export const exportPeriodically = (
   { intervalMillis, shutdownMillis, ...target }: Options,
   send: Send,
   next: () => Next | undefined,
@@ -59,7 +59,7 @@ export const periodic = (
     let offUntil = 0
     const isOff = (): boolean => offUntil > clock.currentTimeMillisUnsafe()
 
-    const sending = ({ body, sent }: Next): Effect.Effect<void> =>
+    const sendRequest = ({ body, sent }: Next): Effect.Effect<void> =>
       Effect.flatMap(send(target, body), (isTaken) => {
         if (isTaken) return sent
         if (isOff()) return Effect.void
@@ -70,7 +70,7 @@ export const periodic = (
     const flush = (): void => {
       const request = isOff() ? undefined : next()
       if (request === undefined) return
-      const fiber = fork(sending(request))
+      const fiber = fork(sendRequest(request))
       underWay.add(fiber)
       fiber.addObserver(() => underWay.delete(fiber))
     }
@@ -107,16 +107,16 @@ export const make = <Item>(
     const { maxBatchSize, onSent } = options
     const waiting = GrowingBytes.make()
     let count = 0
-    const drop = (): void => {
+    const dropWaiting = (): void => {
       waiting.clear()
       count = 0
     }
-    const { flush, isOff } = yield* periodic(options, send, () => {
+    const { flush, isOff } = yield* exportPeriodically(options, send, () => {
       if (count === 0) return undefined
       const next = { body: body(waiting.slice(0, waiting.length())), sent: onSent?.(count) ?? Effect.void }
-      drop()
+      dropWaiting()
       return next
-    }, drop)
+    }, dropWaiting)
     return (item) => {
       if (isOff()) return
       const end = waiting.length()
@@ -126,7 +126,7 @@ export const make = <Item>(
         const last = waiting.slice(begin, waiting.length()).slice()
         waiting.cut(end)
         flush()
-        drop()
+        dropWaiting()
         waiting.add(last)
       }
       if (++count >= maxBatchSize) flush()

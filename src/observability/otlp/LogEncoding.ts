@@ -14,7 +14,7 @@ import type { Attributes, Value } from "../RunSpans.ts"
 import * as Protobuf from "./Protobuf.ts"
 import * as SignalEncoding from "./SignalEncoding.ts"
 
-const { attributesField, attributesText, nanos } = SignalEncoding
+const { writeAttributes, encodeAttributes, toNanos } = SignalEncoding
 
 /** A record of a log. */
 export interface LogRecord {
@@ -29,12 +29,12 @@ export interface LogRecord {
 
 const severities: Readonly<Record<LogLevel.LogLevel, number>> = { All: 0, Trace: 1, Debug: 5, Info: 9, Warn: 13, Error: 17, Fatal: 21, None: 0 }
 
-const written = (value: unknown): string => redactText(typeof value === "string" ? value : format(value))
+const formatRedacted = (value: unknown): string => redactText(typeof value === "string" ? value : format(value))
 
-const valueOf = (value: unknown): Value => typeof value === "number" || typeof value === "boolean" ? value : written(value)
+const toAttributeValue = (value: unknown): Value => typeof value === "number" || typeof value === "boolean" ? value : formatRedacted(value)
 
 /** Record of what a logger is given, observed at a time. */
-export const recordOf = ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>, observedAt: number): LogRecord => {
+export const toLogRecord = ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>, observedAt: number): LogRecord => {
   const facts: Record<string, unknown> = { ...fiber.getRef(References.CurrentLogAnnotations) }
   const errors = Cause.prettyErrors(cause, { includeCauseInStack: true })
   const [error] = errors
@@ -48,36 +48,36 @@ export const recordOf = ({ cause, date, fiber, logLevel, message }: Logger.Optio
     at: date.getTime(),
     observedAt,
     level: logLevel,
-    text: (Array.isArray(message) ? message : [message]).map(written).join(" "),
-    attributes: Object.fromEntries(Object.keys(facts).toSorted().map((name) => [name, valueOf(facts[name])])),
+    text: (Array.isArray(message) ? message : [message]).map(formatRedacted).join(" "),
+    attributes: Object.fromEntries(Object.keys(facts).toSorted().map((name) => [name, toAttributeValue(facts[name])])),
     span: span && { traceId: span.traceId.padStart(32, "0"), spanId: span.spanId }
   }
 }
 
-const recordText = ({ at, attributes, level, observedAt, span, text }: LogRecord): string =>
-  `{"timeUnixNano":"${nanos(at)}","observedTimeUnixNano":"${nanos(observedAt)}","severityNumber":${severities[level]},"severityText":"${level}",` +
-  `"body":{"stringValue":${JSON.stringify(text)}},"attributes":[${attributesText(attributes)}],"droppedAttributesCount":0` +
+const encodeRecordJson = ({ at, attributes, level, observedAt, span, text }: LogRecord): string =>
+  `{"timeUnixNano":"${toNanos(at)}","observedTimeUnixNano":"${toNanos(observedAt)}","severityNumber":${severities[level]},"severityText":"${level}",` +
+  `"body":{"stringValue":${JSON.stringify(text)}},"attributes":[${encodeAttributes(attributes)}],"droppedAttributesCount":0` +
   `${span === undefined ? "" : `,"traceId":"${span.traceId}","spanId":"${span.spanId}"`}}`
 
-const textValue = (text: string): void => Protobuf.delimited(1, Protobuf.text, text)
+const writeTextValue = (text: string): void => Protobuf.writeDelimited(1, Protobuf.writeText, text)
 
-const recordMessage = ({ at, attributes, level, observedAt, span, text }: LogRecord): void => {
-  Protobuf.time(11, nanos(observedAt))
+const writeRecord = ({ at, attributes, level, observedAt, span, text }: LogRecord): void => {
+  Protobuf.writeTime(11, toNanos(observedAt))
   if (span !== undefined) {
-    Protobuf.delimited(10, Protobuf.bytesOfHex, span.spanId)
-    Protobuf.delimited(9, Protobuf.bytesOfHex, span.traceId)
+    Protobuf.writeDelimited(10, Protobuf.writeHexBytes, span.spanId)
+    Protobuf.writeDelimited(9, Protobuf.writeHexBytes, span.traceId)
   }
-  attributesField(6, attributes)
-  Protobuf.delimited(5, textValue, text)
-  Protobuf.delimited(3, Protobuf.text, level)
-  Protobuf.number(2, severities[level])
-  Protobuf.time(1, nanos(at))
+  writeAttributes(6, attributes)
+  Protobuf.writeDelimited(5, writeTextValue, text)
+  Protobuf.writeDelimited(3, Protobuf.writeText, level)
+  Protobuf.writeNumber(2, severities[level])
+  Protobuf.writeTime(1, toNanos(at))
 }
 
-const form: SignalEncoding.Form<LogRecord> = { names: ["resourceLogs", "scopeLogs", "logRecords"], text: recordText, write: recordMessage }
+const form: SignalEncoding.Form<LogRecord> = { names: ["resourceLogs", "scopeLogs", "logRecords"], text: encodeRecordJson, write: writeRecord }
 
 /** Log records as JSON. */
-export const json = (resource: Resource) => SignalEncoding.json(form, resource, undefined)
+export const makeJsonEncoding = (resource: Resource) => SignalEncoding.makeJsonEncoding(form, resource, undefined)
 
 /** Log records as protobuf. */
-export const protobuf = (resource: Resource) => SignalEncoding.protobuf(form, resource, undefined)
+export const makeProtobufEncoding = (resource: Resource) => SignalEncoding.makeProtobufEncoding(form, resource, undefined)

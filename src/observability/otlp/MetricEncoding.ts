@@ -9,15 +9,15 @@ import type { Exemplar, Labels, Metric, Point, Snapshot } from "./MetricPoints.t
 import * as Protobuf from "./Protobuf.ts"
 import * as SignalEncoding from "./SignalEncoding.ts"
 
-const { attributesField, attributesText, nanos } = SignalEncoding
+const { writeAttributes, encodeAttributes, toNanos } = SignalEncoding
 
 /** A metric with the time that it is of. */
-interface Timed extends Metric, Pick<Snapshot, "from" | "temporality" | "to"> {}
+interface TimedMetric extends Metric, Pick<Snapshot, "from" | "temporality" | "to"> {}
 
 const temporalities = { delta: 1, cumulative: 2 } as const
 
 /** Labels as attributes, sorted; a port is a number. */
-const attributesOf = (labels: Labels): Attributes => {
+const toAttributes = (labels: Labels): Attributes => {
   const out: Record<string, Value> = {}
   for (const name of Object.keys(labels).toSorted()) {
     const value = labels[name] ?? ""
@@ -27,77 +27,77 @@ const attributesOf = (labels: Labels): Attributes => {
 }
 
 /** A number of JSON, which has none for NaN and the infinities. */
-const double = (value: number): string => Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`
+const encodeDouble = (value: number): string => Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`
 
-const exemplarText = ({ at, spanId, traceId, value }: Exemplar): string =>
-  `{"timeUnixNano":"${nanos(at)}","asDouble":${double(value)},"spanId":"${spanId}","traceId":"${traceId}","filteredAttributes":[]}`
+const encodeExemplar = ({ at, spanId, traceId, value }: Exemplar): string =>
+  `{"timeUnixNano":"${toNanos(at)}","asDouble":${encodeDouble(value)},"spanId":"${spanId}","traceId":"${traceId}","filteredAttributes":[]}`
 
-const pointText = ({ instrument: { boundaries }, from, to }: Timed, { buckets, count, exemplars, labels, range, sum }: Point): string =>
-  `{"attributes":[${attributesText(attributesOf(labels))}],"startTimeUnixNano":"${nanos(from)}","timeUnixNano":"${nanos(to)}",` +
+const encodePoint = ({ instrument: { boundaries }, from, to }: TimedMetric, { buckets, count, exemplars, labels, range, sum }: Point): string =>
+  `{"attributes":[${encodeAttributes(toAttributes(labels))}],"startTimeUnixNano":"${toNanos(from)}","timeUnixNano":"${toNanos(to)}",` +
   (boundaries === undefined
-    ? `"asDouble":${double(sum)}`
-    : `"count":${count},"sum":${double(sum)},${range === undefined ? "" : `"min":${double(range.min)},"max":${double(range.max)},`}` +
-      `"bucketCounts":[${buckets.join(",")}],"explicitBounds":[${boundaries.map(double).join(",")}]`) +
-  `${exemplars.length === 0 ? "" : `,"exemplars":[${exemplars.map(exemplarText).join(",")}]`}}`
+    ? `"asDouble":${encodeDouble(sum)}`
+    : `"count":${count},"sum":${encodeDouble(sum)},${range === undefined ? "" : `"min":${encodeDouble(range.min)},"max":${encodeDouble(range.max)},`}` +
+      `"bucketCounts":[${buckets.join(",")}],"explicitBounds":[${boundaries.map(encodeDouble).join(",")}]`) +
+  `${exemplars.length === 0 ? "" : `,"exemplars":[${exemplars.map(encodeExemplar).join(",")}]`}}`
 
-const metricText = (metric: Timed): string => {
+const encodeMetric = (metric: TimedMetric): string => {
   const { instrument: { boundaries, description, name, unit }, points, temporality } = metric
   const data = `{"aggregationTemporality":${temporalities[temporality]},` +
-    `${boundaries === undefined ? "\"isMonotonic\":true," : ""}"dataPoints":[${points.map((point) => pointText(metric, point)).join(",")}]}`
+    `${boundaries === undefined ? "\"isMonotonic\":true," : ""}"dataPoints":[${points.map((point) => encodePoint(metric, point)).join(",")}]}`
   return `{"name":${JSON.stringify(name)},"description":${JSON.stringify(description)},"unit":${JSON.stringify(unit)},"${boundaries === undefined ? "sum" : "histogram"}":${data}}`
 }
 
-const exemplarMessage = ({ at, spanId, traceId, value }: Exemplar): void => {
-  Protobuf.delimited(5, Protobuf.bytesOfHex, traceId)
-  Protobuf.delimited(4, Protobuf.bytesOfHex, spanId)
-  Protobuf.double(3, value)
-  Protobuf.time(2, nanos(at))
+const writeExemplar = ({ at, spanId, traceId, value }: Exemplar): void => {
+  Protobuf.writeDelimited(5, Protobuf.writeHexBytes, traceId)
+  Protobuf.writeDelimited(4, Protobuf.writeHexBytes, spanId)
+  Protobuf.writeDouble(3, value)
+  Protobuf.writeTime(2, toNanos(at))
 }
 
-const exemplarsField = (field: number, exemplars: ReadonlyArray<Exemplar>): void => {
-  for (const exemplar of exemplars.toReversed()) Protobuf.delimited(field, exemplarMessage, exemplar)
+const writeExemplars = (field: number, exemplars: ReadonlyArray<Exemplar>): void => {
+  for (const exemplar of exemplars.toReversed()) Protobuf.writeDelimited(field, writeExemplar, exemplar)
 }
 
-const numberPoint = ({ from, to }: Timed, { exemplars, labels, sum }: Point): void => {
-  attributesField(7, attributesOf(labels))
-  exemplarsField(5, exemplars)
-  Protobuf.double(4, sum)
-  Protobuf.time(3, nanos(to))
-  Protobuf.time(2, nanos(from))
+const writeNumberPoint = ({ from, to }: TimedMetric, { exemplars, labels, sum }: Point): void => {
+  writeAttributes(7, toAttributes(labels))
+  writeExemplars(5, exemplars)
+  Protobuf.writeDouble(4, sum)
+  Protobuf.writeTime(3, toNanos(to))
+  Protobuf.writeTime(2, toNanos(from))
 }
 
-const histogramPoint = ({ from, instrument: { boundaries = [] }, to }: Timed, { buckets, count, exemplars, labels, range, sum }: Point): void => {
+const writeHistogramPoint = ({ from, instrument: { boundaries = [] }, to }: TimedMetric, { buckets, count, exemplars, labels, range, sum }: Point): void => {
   if (range !== undefined) {
-    Protobuf.double(12, range.max)
-    Protobuf.double(11, range.min)
+    Protobuf.writeDouble(12, range.max)
+    Protobuf.writeDouble(11, range.min)
   }
-  attributesField(9, attributesOf(labels))
-  exemplarsField(8, exemplars)
-  for (const bound of boundaries.toReversed()) Protobuf.double(7, bound)
-  for (const one of buckets.toReversed()) Protobuf.time(6, BigInt(one))
-  Protobuf.double(5, sum)
-  Protobuf.time(4, BigInt(count))
-  Protobuf.time(3, nanos(to))
-  Protobuf.time(2, nanos(from))
+  writeAttributes(9, toAttributes(labels))
+  writeExemplars(8, exemplars)
+  for (const bound of boundaries.toReversed()) Protobuf.writeDouble(7, bound)
+  for (const one of buckets.toReversed()) Protobuf.writeTime(6, BigInt(one))
+  Protobuf.writeDouble(5, sum)
+  Protobuf.writeTime(4, BigInt(count))
+  Protobuf.writeTime(3, toNanos(to))
+  Protobuf.writeTime(2, toNanos(from))
 }
 
-const metricMessage = (metric: Timed): void => {
+const writeMetric = (metric: TimedMetric): void => {
   const { instrument: { boundaries, description, name, unit }, points, temporality } = metric
-  Protobuf.message(boundaries === undefined ? 7 : 9, () => {
-    if (boundaries === undefined) Protobuf.number(3, 1)
-    Protobuf.number(2, temporalities[temporality])
-    const pointMessage = boundaries === undefined ? numberPoint : histogramPoint
-    for (const point of points.toReversed()) Protobuf.message(1, () => pointMessage(metric, point))
+  Protobuf.writeMessage(boundaries === undefined ? 7 : 9, () => {
+    if (boundaries === undefined) Protobuf.writeNumber(3, 1)
+    Protobuf.writeNumber(2, temporalities[temporality])
+    const pointMessage = boundaries === undefined ? writeNumberPoint : writeHistogramPoint
+    for (const point of points.toReversed()) Protobuf.writeMessage(1, () => pointMessage(metric, point))
   })
-  Protobuf.delimited(3, Protobuf.text, unit)
-  Protobuf.delimited(2, Protobuf.text, description)
-  Protobuf.delimited(1, Protobuf.text, name)
+  Protobuf.writeDelimited(3, Protobuf.writeText, unit)
+  Protobuf.writeDelimited(2, Protobuf.writeText, description)
+  Protobuf.writeDelimited(1, Protobuf.writeText, name)
 }
 
-const form: SignalEncoding.Form<Timed> = { names: ["resourceMetrics", "scopeMetrics", "metrics"], text: metricText, write: metricMessage }
+const form: SignalEncoding.Form<TimedMetric> = { names: ["resourceMetrics", "scopeMetrics", "metrics"], text: encodeMetric, write: writeMetric }
 
 /** Makes a function that writes snapshots. */
 export const make = (encoding: "json" | "protobuf", resource: Resource): (snapshot: Snapshot) => SignalEncoding.Body => {
-  const items = encoding === "json" ? SignalEncoding.json(form, resource, undefined) : SignalEncoding.protobuf(form, resource, undefined)
-  return ({ metrics, ...time }) => SignalEncoding.bodyOf(items, metrics.map((metric) => ({ ...metric, ...time })))
+  const items = encoding === "json" ? SignalEncoding.makeJsonEncoding(form, resource, undefined) : SignalEncoding.makeProtobufEncoding(form, resource, undefined)
+  return ({ metrics, ...time }) => SignalEncoding.encodeBody(items, metrics.map((metric) => ({ ...metric, ...time })))
 }

@@ -69,7 +69,7 @@ export interface MetricPoints {
   readonly take: (at: number) => { readonly snapshot: Snapshot; readonly sent: () => void }
 }
 
-interface Counted {
+interface LabelCounter {
   readonly labels: Labels
   count: number
   sum: number
@@ -80,33 +80,33 @@ interface Counted {
   sent: Sums | undefined
 }
 
-interface Known {
+interface InstrumentCounters {
   readonly instrument: Instrument
-  readonly byText: Map<string, Counted>
+  readonly byText: Map<string, LabelCounter>
   /** The same by the labels themselves, which come again and again. */
-  readonly byLabels: WeakMap<Labels, Counted>
+  readonly byLabels: WeakMap<Labels, LabelCounter>
 }
 
-const bucketOf = (boundaries: ReadonlyArray<number>, value: number): number => {
+const findBucket = (boundaries: ReadonlyArray<number>, value: number): number => {
   for (let index = 0; index < boundaries.length; index++) if (value <= (boundaries[index] ?? 0)) return index
   return boundaries.length
 }
 
-const textOf = (labels: Labels): string => JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => a < b ? -1 : 1))
+const serializeLabels = (labels: Labels): string => JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => a < b ? -1 : 1))
 
-const copyOf = ({ buckets, count, sum }: Counted): Sums => ({ count, sum, buckets: buckets.slice() })
+const copySums = ({ buckets, count, sum }: LabelCounter): Sums => ({ count, sum, buckets: buckets.slice() })
 
 /** Counts from a time on, in epoch milliseconds. */
 export const make = (temporality: Snapshot["temporality"], since: number): MetricPoints => {
-  const all = new Map<string, Known>()
+  const all = new Map<string, InstrumentCounters>()
   let from = since
 
-  const countedOf = (instrument: Instrument, labels: Labels): Counted => {
-    const known: Known = all.get(instrument.name) ?? { instrument, byText: new Map(), byLabels: new WeakMap() }
+  const getCounter = (instrument: Instrument, labels: Labels): LabelCounter => {
+    const known: InstrumentCounters = all.get(instrument.name) ?? { instrument, byText: new Map(), byLabels: new WeakMap() }
     all.set(instrument.name, known)
     const before = known.byLabels.get(labels)
     if (before !== undefined) return before
-    const text = textOf(labels)
+    const text = serializeLabels(labels)
     const counted = known.byText.get(text) ?? {
       labels, count: 0, sum: 0, min: Number.POSITIVE_INFINITY, max: Number.NEGATIVE_INFINITY,
       buckets: Array.from(instrument.boundaries === undefined ? [] : [...instrument.boundaries, 0], () => 0),
@@ -117,19 +117,19 @@ export const make = (temporality: Snapshot["temporality"], since: number): Metri
     known.byLabels.set(labels, counted)
     return counted
   }
-  const pointOf = (counted: Counted): Point => {
+  const takePoint = (counted: LabelCounter): Point => {
     const { buckets, count, exemplars, labels, max, min, sent, sum } = counted
     counted.exemplars = new Map()
     const shown = Array.from(exemplars).toSorted(([a], [b]) => a - b).map(([, exemplar]) => exemplar)
     return temporality === "delta" && sent !== undefined
       ? { labels, count: count - sent.count, sum: sum - sent.sum, buckets: buckets.map((one, index) => one - (sent.buckets[index] ?? 0)), range: undefined, exemplars: shown }
-      : { labels, ...copyOf(counted), range: { min, max }, exemplars: shown }
+      : { labels, ...copySums(counted), range: { min, max }, exemplars: shown }
   }
 
   return {
     record: (instrument, labels, value, exemplar) => {
-      const counted = countedOf(instrument, labels)
-      const bucket = instrument.boundaries === undefined ? 0 : bucketOf(instrument.boundaries, value)
+      const counted = getCounter(instrument, labels)
+      const bucket = instrument.boundaries === undefined ? 0 : findBucket(instrument.boundaries, value)
       counted.count++
       counted.sum += value
       counted.min = Math.min(counted.min, value)
@@ -139,8 +139,8 @@ export const make = (temporality: Snapshot["temporality"], since: number): Metri
     },
     take: (at) => {
       const points = Array.from(all.values(), ({ byText, instrument }) => ({ instrument, counted: Array.from(byText.values()) }))
-      const metrics = points.map(({ counted, instrument }) => ({ instrument, points: counted.map(pointOf) }))
-      const sums = points.flatMap(({ counted }) => counted.map((one) => [one, copyOf(one)] as const))
+      const metrics = points.map(({ counted, instrument }) => ({ instrument, points: counted.map(takePoint) }))
+      const sums = points.flatMap(({ counted }) => counted.map((one) => [one, copySums(one)] as const))
       return {
         snapshot: { metrics, temporality, from, to: at },
         sent: () => {

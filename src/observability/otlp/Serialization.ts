@@ -14,106 +14,106 @@ import * as Protobuf from "./Protobuf.ts"
 
 type OtlpSpan = ScopeSpan["spans"][number]
 
-const { delimited, text } = Protobuf
+const { writeDelimited, writeText } = Protobuf
 
 /** Writes a field for each item; fields are written from the last on. */
-const repeated = <A>(field: number, items: ReadonlyArray<A>, write: (item: A) => void): void => {
+const writeRepeated = <A>(field: number, items: ReadonlyArray<A>, write: (item: A) => void): void => {
   for (let index = items.length - 1; index >= 0; index--) {
     const item = items[index]
-    if (item !== undefined) delimited(field, write, item)
+    if (item !== undefined) writeDelimited(field, write, item)
   }
 }
 
-const present = (field: number, value: string | undefined): void => {
-  if (value !== undefined && value !== "") delimited(field, text, value)
+const writeOptionalText = (field: number, value: string | undefined): void => {
+  if (value !== undefined && value !== "") writeDelimited(field, writeText, value)
 }
 
-const counted = (field: number, value: number): void => {
-  if (value > 0) Protobuf.number(field, value)
+const writeCount = (field: number, value: number): void => {
+  if (value > 0) Protobuf.writeNumber(field, value)
 }
 
-const integer = (value: string | number): void => {
+const writeInteger = (value: string | number): void => {
   const known = Number(value)
-  if (Number.isSafeInteger(known)) Protobuf.number(3, known)
-  else Protobuf.bigNumber(3, BigInt(value))
+  if (Number.isSafeInteger(known)) Protobuf.writeNumber(3, known)
+  else Protobuf.writeBigNumber(3, BigInt(value))
 }
 
-const anyValue = (value: AnyValue): void => {
+const writeAnyValue = (value: AnyValue): void => {
   const { arrayValue, boolValue, bytesValue, doubleValue, intValue, kvlistValue, stringValue } = value
-  if (stringValue !== undefined && stringValue !== null) delimited(1, text, stringValue)
-  else if (boolValue !== undefined && boolValue !== null) Protobuf.number(2, boolValue ? 1 : 0)
-  else if (intValue !== undefined && intValue !== null) integer(intValue)
-  else if (doubleValue !== undefined && doubleValue !== null) Protobuf.double(4, doubleValue)
-  else if (arrayValue !== undefined) delimited(5, (values) => repeated(1, values, anyValue), arrayValue.values)
-  else if (kvlistValue !== undefined) delimited(6, (values) => repeated(1, values, keyValue), kvlistValue.values)
-  else if (bytesValue !== undefined) delimited(7, Protobuf.bytes, bytesValue)
+  if (stringValue !== undefined && stringValue !== null) writeDelimited(1, writeText, stringValue)
+  else if (boolValue !== undefined && boolValue !== null) Protobuf.writeNumber(2, boolValue ? 1 : 0)
+  else if (intValue !== undefined && intValue !== null) writeInteger(intValue)
+  else if (doubleValue !== undefined && doubleValue !== null) Protobuf.writeDouble(4, doubleValue)
+  else if (arrayValue !== undefined) writeDelimited(5, (values) => writeRepeated(1, values, writeAnyValue), arrayValue.values)
+  else if (kvlistValue !== undefined) writeDelimited(6, (values) => writeRepeated(1, values, writeKeyValue), kvlistValue.values)
+  else if (bytesValue !== undefined) writeDelimited(7, Protobuf.writeBytes, bytesValue)
 }
 
-const keyValue = ({ key, value }: KeyValue): void => {
-  delimited(2, anyValue, value)
-  delimited(1, text, key)
+const writeKeyValue = ({ key, value }: KeyValue): void => {
+  writeDelimited(2, writeAnyValue, value)
+  writeDelimited(1, writeText, key)
 }
 
-const event = ({ attributes, droppedAttributesCount, name, timeUnixNano }: OtlpSpan["events"][number]): void => {
-  counted(4, droppedAttributesCount)
-  repeated(3, attributes, keyValue)
-  delimited(2, text, name)
-  Protobuf.time(1, BigInt(timeUnixNano))
+const writeEvent = ({ attributes, droppedAttributesCount, name, timeUnixNano }: OtlpSpan["events"][number]): void => {
+  writeCount(4, droppedAttributesCount)
+  writeRepeated(3, attributes, writeKeyValue)
+  writeDelimited(2, writeText, name)
+  Protobuf.writeTime(1, BigInt(timeUnixNano))
 }
 
-const link = ({ attributes, droppedAttributesCount, spanId, traceId }: OtlpSpan["links"][number]): void => {
-  counted(5, droppedAttributesCount)
-  repeated(4, attributes, keyValue)
-  delimited(2, Protobuf.bytesOfHex, spanId)
-  delimited(1, Protobuf.bytesOfHex, traceId)
+const writeLink = ({ attributes, droppedAttributesCount, spanId, traceId }: OtlpSpan["links"][number]): void => {
+  writeCount(5, droppedAttributesCount)
+  writeRepeated(4, attributes, writeKeyValue)
+  writeDelimited(2, Protobuf.writeHexBytes, spanId)
+  writeDelimited(1, Protobuf.writeHexBytes, traceId)
 }
 
-const status = ({ code, message }: OtlpSpan["status"]): void => {
-  Protobuf.number(3, code)
-  present(2, message)
+const writeStatus = ({ code, message }: OtlpSpan["status"]): void => {
+  Protobuf.writeNumber(3, code)
+  writeOptionalText(2, message)
 }
 
-const span = (one: OtlpSpan): void => {
-  delimited(15, status, one.status)
-  counted(14, one.droppedLinksCount)
-  repeated(13, one.links, link)
-  counted(12, one.droppedEventsCount)
-  repeated(11, one.events, event)
-  counted(10, one.droppedAttributesCount)
-  repeated(9, one.attributes, keyValue)
-  Protobuf.time(8, BigInt(one.endTimeUnixNano))
-  Protobuf.time(7, BigInt(one.startTimeUnixNano))
-  Protobuf.number(6, one.kind)
-  delimited(5, text, one.name)
-  if (one.parentSpanId !== undefined) delimited(4, Protobuf.bytesOfHex, one.parentSpanId)
-  delimited(2, Protobuf.bytesOfHex, one.spanId)
-  delimited(1, Protobuf.bytesOfHex, one.traceId)
+const writeSpan = (one: OtlpSpan): void => {
+  writeDelimited(15, writeStatus, one.status)
+  writeCount(14, one.droppedLinksCount)
+  writeRepeated(13, one.links, writeLink)
+  writeCount(12, one.droppedEventsCount)
+  writeRepeated(11, one.events, writeEvent)
+  writeCount(10, one.droppedAttributesCount)
+  writeRepeated(9, one.attributes, writeKeyValue)
+  Protobuf.writeTime(8, BigInt(one.endTimeUnixNano))
+  Protobuf.writeTime(7, BigInt(one.startTimeUnixNano))
+  Protobuf.writeNumber(6, one.kind)
+  writeDelimited(5, writeText, one.name)
+  if (one.parentSpanId !== undefined) writeDelimited(4, Protobuf.writeHexBytes, one.parentSpanId)
+  writeDelimited(2, Protobuf.writeHexBytes, one.spanId)
+  writeDelimited(1, Protobuf.writeHexBytes, one.traceId)
 }
 
-const scopeOf = ({ name, version }: ScopeSpan["scope"]): void => {
-  present(2, version)
-  delimited(1, text, name)
+const writeScope = ({ name, version }: ScopeSpan["scope"]): void => {
+  writeOptionalText(2, version)
+  writeDelimited(1, writeText, name)
 }
 
-const scopeSpans = ({ schemaUrl, scope, spans }: ScopeSpan): void => {
-  present(3, schemaUrl)
-  repeated(2, spans, span)
-  delimited(1, scopeOf, scope)
+const writeScopeSpans = ({ schemaUrl, scope, spans }: ScopeSpan): void => {
+  writeOptionalText(3, schemaUrl)
+  writeRepeated(2, spans, writeSpan)
+  writeDelimited(1, writeScope, scope)
 }
 
-const resourceOf = ({ attributes, droppedAttributesCount }: ResourceSpan["resource"]): void => {
-  counted(2, droppedAttributesCount)
-  repeated(1, attributes, keyValue)
+const writeResource = ({ attributes, droppedAttributesCount }: ResourceSpan["resource"]): void => {
+  writeCount(2, droppedAttributesCount)
+  writeRepeated(1, attributes, writeKeyValue)
 }
 
-const resourceSpans = ({ resource, schemaUrl, scopeSpans: scopes }: ResourceSpan): void => {
-  present(3, schemaUrl)
-  repeated(2, scopes, scopeSpans)
-  delimited(1, resourceOf, resource)
+const writeResourceSpans = ({ resource, schemaUrl, scopeSpans: scopes }: ResourceSpan): void => {
+  writeOptionalText(3, schemaUrl)
+  writeRepeated(2, scopes, writeScopeSpans)
+  writeDelimited(1, writeResource, resource)
 }
 
 /** Bytes of a request of spans. */
-export const encodeTraces = (data: TraceData): Uint8Array<ArrayBuffer> => Protobuf.written(() => repeated(1, data.resourceSpans, resourceSpans))
+export const encodeTraces = (data: TraceData): Uint8Array<ArrayBuffer> => Protobuf.collectBytes(() => writeRepeated(1, data.resourceSpans, writeResourceSpans))
 
 /** The serialisation as Effect's exporters take it. */
 export const layer: Layer.Layer<OtlpSerialization> = Layer.effect(

@@ -35,14 +35,14 @@ export interface Encoding<Item> {
 }
 
 /** Request of items. */
-export const bodyOf = <Item>({ add, body }: Encoding<Item>, items: ReadonlyArray<Item>): Body => {
+export const encodeBody = <Item>({ add, body }: Encoding<Item>, items: ReadonlyArray<Item>): Body => {
   const bytes = GrowingBytes.make()
   for (const item of items) add(bytes, item)
   return body(bytes.slice(0, bytes.length()))
 }
 
 /** An instant of epoch milliseconds in nanoseconds. */
-export const nanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
+export const toNanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
 
 /** Bound of the integers of OTLP. */
 const int64Bound = 2 ** 63
@@ -50,7 +50,7 @@ const int64Bound = 2 ** 63
 const isInteger = (value: number): boolean => Number.isInteger(value) && value >= -int64Bound && value < int64Bound
 
 /** Makes a function of attribute names that keeps its results; the conventions have few names. */
-const ofName = <A>(make: (name: string) => A): (name: string) => A => {
+const memoizeByName = <A>(make: (name: string) => A): (name: string) => A => {
   const known = new Map<string, A>()
   return (name) => {
     const before = known.get(name)
@@ -64,21 +64,21 @@ const ofName = <A>(make: (name: string) => A): (name: string) => A => {
 
 const maxNames = 1024
 
-const quoted = (text: string): string => JSON.stringify(text).slice(1, -1)
+const escapeJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-const partText = (part: TextPart): string => part.json ??= quoted(part.text)
+const getPartJson = (part: TextPart): string => part.json ??= escapeJson(part.text)
 
-const joinedText = ({ before, parts: { list }, after }: JoinedText): string => {
+const encodeJoinedText = ({ before, parts: { list }, after }: JoinedText): string => {
   const parts = list()
-  let out = `{"stringValue":"${quoted(before)}`
+  let out = `{"stringValue":"${escapeJson(before)}`
   for (let index = 0; index < parts.length; index++) {
     const part = parts[index]
-    if (part !== undefined) out += index === 0 ? partText(part) : `,${partText(part)}`
+    if (part !== undefined) out += index === 0 ? getPartJson(part) : `,${getPartJson(part)}`
   }
-  return `${out}${quoted(after)}"}`
+  return `${out}${escapeJson(after)}"}`
 }
 
-const valueText = (value: Value): string => {
+const encodeValue = (value: Value): string => {
   switch (typeof value) {
     case "string":
       return `{"stringValue":${JSON.stringify(value)}}`
@@ -89,7 +89,7 @@ const valueText = (value: Value): string => {
       // JSON has no number for NaN and the infinities.
       return `{"doubleValue":${Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`}}`
     default:
-      return value instanceof JoinedText ? joinedText(value) : `{"arrayValue":{"values":[${value.map(valueText).join(",")}]}}`
+      return value instanceof JoinedText ? encodeJoinedText(value) : `{"arrayValue":{"values":[${value.map(encodeValue).join(",")}]}}`
   }
 }
 
@@ -106,12 +106,12 @@ interface LastText {
   text: string
 }
 
-const lastTextOf = ofName((name): LastText => ({ begin: `{"key":${JSON.stringify(name)},"value":`, value: undefined, text: "" }))
+const lastTextOf = memoizeByName((name): LastText => ({ begin: `{"key":${JSON.stringify(name)},"value":`, value: undefined, text: "" }))
 
-const attributeText = (name: string, value: Value): string => {
+const encodeAttribute = (name: string, value: Value): string => {
   const last = lastTextOf(name)
   if (last.value === value) return last.text
-  const made = `${last.begin}${valueText(value)}}`
+  const made = `${last.begin}${encodeValue(value)}}`
   if (isKept(value)) {
     last.value = value
     last.text = made
@@ -120,55 +120,55 @@ const attributeText = (name: string, value: Value): string => {
 }
 
 /** Attributes in JSON, without the brackets of their list. */
-export const attributesText = (attributes: SparseAttributes): string => {
+export const encodeAttributes = (attributes: SparseAttributes): string => {
   let out = ""
   for (const name of Object.keys(attributes)) {
     const value = attributes[name]
-    if (value !== undefined) out += out === "" ? attributeText(name, value) : `,${attributeText(name, value)}`
+    if (value !== undefined) out += out === "" ? encodeAttribute(name, value) : `,${encodeAttribute(name, value)}`
   }
   return out
 }
 
 const encoder = new TextEncoder()
 
-const anyValue = (value: Value): void => {
+const writeAnyValue = (value: Value): void => {
   switch (typeof value) {
     case "string":
-      return Protobuf.delimited(1, Protobuf.text, value)
+      return Protobuf.writeDelimited(1, Protobuf.writeText, value)
     case "boolean":
-      return Protobuf.number(2, value ? 1 : 0)
+      return Protobuf.writeNumber(2, value ? 1 : 0)
     case "number":
-      return isInteger(value) ? Protobuf.number(3, value) : Protobuf.double(4, value)
+      return isInteger(value) ? Protobuf.writeNumber(3, value) : Protobuf.writeDouble(4, value)
     default:
-      return value instanceof JoinedText ? Protobuf.delimited(1, joined, value) : Protobuf.delimited(5, values, value)
+      return value instanceof JoinedText ? Protobuf.writeDelimited(1, writeJoinedText, value) : Protobuf.writeDelimited(5, writeValues, value)
   }
 }
 
-const bytesOf = (part: TextPart): Uint8Array => part.bytes ??= encoder.encode(part.text)
+const getPartBytes = (part: TextPart): Uint8Array => part.bytes ??= encoder.encode(part.text)
 
-const joined = ({ after, before, parts }: JoinedText): void => {
-  Protobuf.text(after)
+const writeJoinedText = ({ after, before, parts }: JoinedText): void => {
+  Protobuf.writeText(after)
   const known = parts.bytes()
-  if (known === undefined) list(parts.list())
-  else Protobuf.bytes(known)
-  Protobuf.text(before)
+  if (known === undefined) writeParts(parts.list())
+  else Protobuf.writeBytes(known)
+  Protobuf.writeText(before)
 }
 
-const list = (parts: ReadonlyArray<TextPart>): void => {
+const writeParts = (parts: ReadonlyArray<TextPart>): void => {
   for (let index = parts.length - 1; index >= 0; index--) {
     const part = parts[index]
     if (part === undefined) continue
-    Protobuf.bytes(bytesOf(part))
-    if (index > 0) Protobuf.text(",")
+    Protobuf.writeBytes(getPartBytes(part))
+    if (index > 0) Protobuf.writeText(",")
   }
 }
 
-const values = (list: ReadonlyArray<string>): void => {
-  for (const value of list.toReversed()) Protobuf.delimited(1, anyValue, value)
+const writeValues = (list: ReadonlyArray<string>): void => {
+  for (const value of list.toReversed()) Protobuf.writeDelimited(1, writeAnyValue, value)
 }
 
 /** Field of an attribute's name. */
-const keyField = (key: string): Uint8Array => {
+const encodeKeyField = (key: string): Uint8Array => {
   const name = encoder.encode(key)
   const length: Array<number> = []
   let rest = name.length
@@ -183,16 +183,16 @@ interface LastBytes {
   bytes: Uint8Array | undefined
 }
 
-const lastBytesOf = ofName((key): LastBytes => ({ key: keyField(key), value: undefined, bytes: undefined }))
+const lastBytesOf = memoizeByName((key): LastBytes => ({ key: encodeKeyField(key), value: undefined, bytes: undefined }))
 
-const attribute = (name: string, value: Value): void => {
+const writeAttribute = (name: string, value: Value): void => {
   const last = lastBytesOf(name)
   const isAgain = last.value === value
-  if (isAgain && last.bytes !== undefined) return Protobuf.bytes(last.bytes)
+  if (isAgain && last.bytes !== undefined) return Protobuf.writeBytes(last.bytes)
   const end = Protobuf.mark()
-  Protobuf.delimited(2, anyValue, value)
-  Protobuf.bytes(last.key)
-  if (isAgain) last.bytes = Protobuf.since(end)
+  Protobuf.writeDelimited(2, writeAnyValue, value)
+  Protobuf.writeBytes(last.key)
+  if (isAgain) last.bytes = Protobuf.copySince(end)
   else if (isKept(value)) {
     last.value = value
     last.bytes = undefined
@@ -200,20 +200,20 @@ const attribute = (name: string, value: Value): void => {
 }
 
 /** Writes attributes as a field of what is written. */
-export const attributesField = (field: number, attributes: SparseAttributes): void => {
+export const writeAttributes = (field: number, attributes: SparseAttributes): void => {
   const names = Object.keys(attributes)
   for (let index = names.length - 1; index >= 0; index--) {
     const name = names[index] ?? ""
     const value = attributes[name]
     if (value === undefined) continue
     const end = Protobuf.mark()
-    attribute(name, value)
-    Protobuf.close(field, end)
+    writeAttribute(name, value)
+    Protobuf.closeField(field, end)
   }
 }
 
 /** A resource with these attributes and those of this exporter. */
-export const resource = (attributes: Readonly<Record<string, string>>): Resource => ({
+export const makeResource = (attributes: Readonly<Record<string, string>>): Resource => ({
   attributes: Object.entries({
     "telemetry.sdk.name": scope.name,
     "telemetry.sdk.language": "nodejs",
@@ -224,12 +224,12 @@ export const resource = (attributes: Readonly<Record<string, string>>): Resource
 })
 
 /** Names and values of a resource. */
-const factsOf = ({ attributes }: Resource): Attributes =>
+const readResourceAttributes = ({ attributes }: Resource): Attributes =>
   Object.fromEntries(attributes.map(({ key, value }) =>
     [key, value.stringValue ?? value.boolValue ?? Number(value.intValue ?? value.doubleValue)] as const))
 
 /** Items as JSON. */
-export const json = <Item>({ names: [resources, scopes, items], text }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item> => {
+export const makeJsonEncoding = <Item>({ names: [resources, scopes, items], text }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item> => {
   const schema = schemaUrl === undefined ? {} : { schemaUrl }
   const whole = JSON.stringify({ [resources]: [{ resource, ...schema, [scopes]: [{ scope, ...schema, [items]: [] }] }] })
   const end = "]}]}]}"
@@ -253,36 +253,36 @@ export const json = <Item>({ names: [resources, scopes, items], text }: Form<Ite
 }
 
 /** Items as protobuf; an encoded one is a field of its list. */
-export const protobuf = <Item>({ write }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item> => {
-  const schema = (): void => {
-    if (schemaUrl !== undefined) Protobuf.delimited(3, Protobuf.text, schemaUrl)
+export const makeProtobufEncoding = <Item>({ write }: Form<Item>, resource: Resource, schemaUrl: string | undefined): Encoding<Item> => {
+  const writeSchemaUrl = (): void => {
+    if (schemaUrl !== undefined) Protobuf.writeDelimited(3, Protobuf.writeText, schemaUrl)
   }
-  const ofResource = (): void => attributesField(1, factsOf(resource))
-  const ofScope = (): void => {
-    Protobuf.delimited(2, Protobuf.text, scope.version)
-    Protobuf.delimited(1, Protobuf.text, scope.name)
+  const writeResource = (): void => writeAttributes(1, readResourceAttributes(resource))
+  const writeScope = (): void => {
+    Protobuf.writeDelimited(2, Protobuf.writeText, scope.version)
+    Protobuf.writeDelimited(1, Protobuf.writeText, scope.name)
   }
-  const ofItems = (encoded: Uint8Array): void => {
-    schema()
-    Protobuf.bytes(encoded)
-    Protobuf.message(1, ofScope)
+  const writeItems = (encoded: Uint8Array): void => {
+    writeSchemaUrl()
+    Protobuf.writeBytes(encoded)
+    Protobuf.writeMessage(1, writeScope)
   }
-  const ofResources = (encoded: Uint8Array): void => {
+  const writeResources = (encoded: Uint8Array): void => {
     Protobuf.reserve(encoded.length)
-    schema()
-    Protobuf.delimited(2, ofItems, encoded)
-    Protobuf.message(1, ofResource)
+    writeSchemaUrl()
+    Protobuf.writeDelimited(2, writeItems, encoded)
+    Protobuf.writeMessage(1, writeResource)
   }
-  const item = (one: Item): void => Protobuf.delimited(2, write, one)
+  const writeItem = (one: Item): void => Protobuf.writeDelimited(2, write, one)
   return {
     add: (waiting, one) => {
       const begin = waiting.length()
-      Protobuf.append(waiting, item, one)
+      Protobuf.append(waiting, writeItem, one)
       return begin
     },
     body: (encoded) => ({
       contentType: "application/x-protobuf",
-      content: Protobuf.written(() => Protobuf.delimited(1, ofResources, encoded))
+      content: Protobuf.collectBytes(() => Protobuf.writeDelimited(1, writeResources, encoded))
     })
   }
 }

@@ -9,68 +9,68 @@ import type { Event, Span } from "../RunSpans.ts"
 import * as Protobuf from "./Protobuf.ts"
 import * as SignalEncoding from "./SignalEncoding.ts"
 
-const { attributesField, attributesText, nanos } = SignalEncoding
+const { writeAttributes, encodeAttributes, toNanos } = SignalEncoding
 
 const kinds = { internal: 1, client: 3 } as const
 
 /** Start and end; spans of the same millisecond are told apart by their order. */
-const timesOf = ({ endedAt, order, startedAt }: Span): { readonly start: bigint; readonly end: bigint } => {
-  const start = nanos(startedAt) + BigInt(order)
-  const end = nanos(endedAt)
+const computeTimes = ({ endedAt, order, startedAt }: Span): { readonly start: bigint; readonly end: bigint } => {
+  const start = toNanos(startedAt) + BigInt(order)
+  const end = toNanos(endedAt)
   return { start, end: end < start ? start : end }
 }
 
-const statusOf = ({ outcome }: Span): { readonly code: number; readonly message?: string } =>
+const toStatus = ({ outcome }: Span): { readonly code: number; readonly message?: string } =>
   outcome._tag === "Failed" ? { code: 2, message: redactText(outcome.failure.message) } : { code: 0 }
 
-const eventText = ({ at, attributes, name }: Event): string =>
-  `{"name":${JSON.stringify(name)},"timeUnixNano":"${nanos(at)}","attributes":[${attributesText(attributes)}],"droppedAttributesCount":0}`
+const encodeEvent = ({ at, attributes, name }: Event): string =>
+  `{"name":${JSON.stringify(name)},"timeUnixNano":"${toNanos(at)}","attributes":[${encodeAttributes(attributes)}],"droppedAttributesCount":0}`
 
 /** A span in the JSON form. */
-const spanText = (span: Span): string => {
-  const { end, start } = timesOf(span)
+const encodeSpan = (span: Span): string => {
+  const { end, start } = computeTimes(span)
   const { attributes, events, kind, name, parentSpanId, spanId, traceId, traceState } = span
   return `{"traceId":"${traceId}","spanId":"${spanId}",` +
     (traceState === undefined ? "" : `"traceState":${JSON.stringify(traceState)},`) +
     (parentSpanId === undefined ? "" : `"parentSpanId":"${parentSpanId}",`) +
     `"name":${JSON.stringify(name)},"kind":${kinds[kind]},"startTimeUnixNano":"${start}","endTimeUnixNano":"${end}",` +
-    `"attributes":[${attributesText(attributes)}],"droppedAttributesCount":0,"events":[${events.map(eventText).join(",")}],"droppedEventsCount":0,` +
-    `"status":${JSON.stringify(statusOf(span))},"links":[],"droppedLinksCount":0}`
+    `"attributes":[${encodeAttributes(attributes)}],"droppedAttributesCount":0,"events":[${events.map(encodeEvent).join(",")}],"droppedEventsCount":0,` +
+    `"status":${JSON.stringify(toStatus(span))},"links":[],"droppedLinksCount":0}`
 }
 
 /** The JSON form of a span as a value. */
-export const toJson = (span: Span): object => JSON.parse(spanText(span)) as object
+export const toJson = (span: Span): object => JSON.parse(encodeSpan(span)) as object
 
-const event = ({ at: when, attributes, name }: Event): void => {
-  attributesField(3, attributes)
-  Protobuf.delimited(2, Protobuf.text, name)
-  Protobuf.time(1, nanos(when))
+const writeEvent = ({ at: when, attributes, name }: Event): void => {
+  writeAttributes(3, attributes)
+  Protobuf.writeDelimited(2, Protobuf.writeText, name)
+  Protobuf.writeTime(1, toNanos(when))
 }
 
-const status = ({ code, message = "" }: ReturnType<typeof statusOf>): void => {
-  Protobuf.number(3, code)
-  if (message !== "") Protobuf.delimited(2, Protobuf.text, message)
+const writeStatus = ({ code, message = "" }: ReturnType<typeof toStatus>): void => {
+  Protobuf.writeNumber(3, code)
+  if (message !== "") Protobuf.writeDelimited(2, Protobuf.writeText, message)
 }
 
-const spanMessage = (span: Span): void => {
-  const { end, start } = timesOf(span)
-  Protobuf.delimited(15, status, statusOf(span))
-  for (const one of span.events.toReversed()) Protobuf.delimited(11, event, one)
-  attributesField(9, span.attributes)
-  Protobuf.time(8, end)
-  Protobuf.time(7, start)
-  Protobuf.number(6, kinds[span.kind])
-  Protobuf.delimited(5, Protobuf.text, span.name)
-  if (span.parentSpanId !== undefined) Protobuf.delimited(4, Protobuf.bytesOfHex, span.parentSpanId)
-  if (span.traceState !== undefined && span.traceState !== "") Protobuf.delimited(3, Protobuf.text, span.traceState)
-  Protobuf.delimited(2, Protobuf.bytesOfHex, span.spanId)
-  Protobuf.delimited(1, Protobuf.bytesOfHex, span.traceId)
+const writeSpan = (span: Span): void => {
+  const { end, start } = computeTimes(span)
+  Protobuf.writeDelimited(15, writeStatus, toStatus(span))
+  for (const one of span.events.toReversed()) Protobuf.writeDelimited(11, writeEvent, one)
+  writeAttributes(9, span.attributes)
+  Protobuf.writeTime(8, end)
+  Protobuf.writeTime(7, start)
+  Protobuf.writeNumber(6, kinds[span.kind])
+  Protobuf.writeDelimited(5, Protobuf.writeText, span.name)
+  if (span.parentSpanId !== undefined) Protobuf.writeDelimited(4, Protobuf.writeHexBytes, span.parentSpanId)
+  if (span.traceState !== undefined && span.traceState !== "") Protobuf.writeDelimited(3, Protobuf.writeText, span.traceState)
+  Protobuf.writeDelimited(2, Protobuf.writeHexBytes, span.spanId)
+  Protobuf.writeDelimited(1, Protobuf.writeHexBytes, span.traceId)
 }
 
-const form: SignalEncoding.Form<Span> = { names: ["resourceSpans", "scopeSpans", "spans"], text: spanText, write: spanMessage }
+const form: SignalEncoding.Form<Span> = { names: ["resourceSpans", "scopeSpans", "spans"], text: encodeSpan, write: writeSpan }
 
 /** Spans as JSON. */
-export const json = (resource: Resource, schemaUrl: string | undefined) => SignalEncoding.json(form, resource, schemaUrl)
+export const createJsonEncoding = (resource: Resource, schemaUrl: string | undefined) => SignalEncoding.makeJsonEncoding(form, resource, schemaUrl)
 
 /** Spans as protobuf. */
-export const protobuf = (resource: Resource, schemaUrl: string | undefined) => SignalEncoding.protobuf(form, resource, schemaUrl)
+export const createProtobufEncoding = (resource: Resource, schemaUrl: string | undefined) => SignalEncoding.makeProtobufEncoding(form, resource, schemaUrl)

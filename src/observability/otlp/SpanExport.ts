@@ -27,9 +27,9 @@ export interface Options extends Transport.Target {
 export const make = (options: Options): Effect.Effect<(span: Span) => void, never, Scope.Scope> =>
   Effect.gen(function*() {
     const { encoding, exportIntervalMillis = 5000, maxBatchSize = 1000, resource, schemaUrl } = options
-    const client = yield* Transport.client(options.transport)
+    const client = yield* Transport.makeClient(options.transport)
     const pace = { ...options, intervalMillis: exportIntervalMillis, maxBatchSize }
-    const items = encoding === "json" ? SpanEncoding.json(resource, schemaUrl) : SpanEncoding.protobuf(resource, schemaUrl)
+    const items = encoding === "json" ? SpanEncoding.createJsonEncoding(resource, schemaUrl) : SpanEncoding.createProtobufEncoding(resource, schemaUrl)
     const push = yield* ExportQueue.make(pace, items, client)
     return (span) => {
       if (span.sampled) push(span)

@@ -69,23 +69,23 @@ export interface Target {
 /** Sends a body; false where the collector did not take it. */
 export type Send = (target: Target, body: Body) => Effect.Effect<boolean>
 
-const partially = (rejected: number, message: string): Trouble | undefined =>
+const toPartialTrouble = (rejected: number, message: string): Trouble | undefined =>
   rejected > 0 ? { _tag: "Partial", rejected, message } : undefined
 
 /** Reads the number of rejected items of an answer in JSON. */
-const complaintOfJson = (body: string): Trouble | undefined => {
+const readJsonComplaint = (body: string): Trouble | undefined => {
   const parsed = Option.getOrUndefined(Json.parse(body))
   const partial = Predicate.hasProperty(parsed, "partialSuccess") ? parsed.partialSuccess : undefined
   if (!Predicate.isObject(partial)) return undefined
   const [, rejected] = Object.entries(partial).find(([name]) => name.startsWith("rejected")) ?? []
-  return partially(Number(rejected), String(partial["errorMessage"] ?? ""))
+  return toPartialTrouble(Number(rejected), String(partial["errorMessage"] ?? ""))
 }
 
 /** Integers and byte fields of a message in protobuf by their numbers; what follows something else is left out. */
-const fieldsOf = (bytes: Uint8Array): ReadonlyMap<number, number | Uint8Array> => {
+const decodeFields = (bytes: Uint8Array): ReadonlyMap<number, number | Uint8Array> => {
   const fields = new Map<number, number | Uint8Array>()
   let at = 0
-  const varint = (): number => {
+  const readVarint = (): number => {
     let value = 0n
     for (let shift = 0n; at < bytes.length; shift += 7n) {
       const byte = bytes[at++] ?? 0
@@ -95,10 +95,10 @@ const fieldsOf = (bytes: Uint8Array): ReadonlyMap<number, number | Uint8Array> =
     return Number(BigInt.asIntN(64, value))
   }
   while (at < bytes.length) {
-    const tag = varint()
+    const tag = readVarint()
     const [field, type] = [Math.floor(tag / 8), tag % 8]
     if (type !== Protobuf.wire.varint && type !== Protobuf.wire.delimited) break
-    const value = varint()
+    const value = readVarint()
     if (type === Protobuf.wire.varint) fields.set(field, value)
     else if (value < 0) break
     else {
@@ -110,20 +110,20 @@ const fieldsOf = (bytes: Uint8Array): ReadonlyMap<number, number | Uint8Array> =
 }
 
 /** Reads the number of rejected items of an answer in protobuf, whose fields have the same numbers for all signals. */
-const complaintOfProtobuf = (body: Uint8Array): Trouble | undefined => {
-  const partial = fieldsOf(body).get(1)
+const readProtobufComplaint = (body: Uint8Array): Trouble | undefined => {
+  const partial = decodeFields(body).get(1)
   if (!(partial instanceof Uint8Array)) return undefined
-  const fields = fieldsOf(partial)
+  const fields = decodeFields(partial)
   const message = fields.get(2)
-  return partially(Number(fields.get(1) ?? 0), message instanceof Uint8Array ? new TextDecoder().decode(message) : "")
+  return toPartialTrouble(Number(fields.get(1) ?? 0), message instanceof Uint8Array ? new TextDecoder().decode(message) : "")
 }
 
 /** Reads what a collector says it dropped; an answer has the encoding of its request, or is none of OTLP. */
-const complaintOf = (contentType: string, body: ArrayBuffer): Trouble | undefined =>
+const readComplaint = (contentType: string, body: ArrayBuffer): Trouble | undefined =>
   contentType.includes("json")
-    ? complaintOfJson(new TextDecoder().decode(body))
+    ? readJsonComplaint(new TextDecoder().decode(body))
     : contentType.includes("protobuf")
-    ? complaintOfProtobuf(new Uint8Array(body))
+    ? readProtobufComplaint(new Uint8Array(body))
     : undefined
 
 /** Milliseconds that connections are kept after the last exporter ended: sessions with a runtime each mostly follow each other. */
@@ -158,20 +158,20 @@ interface Answer {
   readonly retryAfter: string | null
 }
 
-const withGzip = async ({ content, contentType }: Body): Promise<Body> => {
+const compressBody = async ({ content, contentType }: Body): Promise<Body> => {
   const { gzipBytes } = await import("../../platform/Compression.ts")
   return { contentType, content: await gzipBytes(content) }
 }
 
 /** Milliseconds until a request may be sent again; undefined where it may not. */
-const repeatAfter = ({ retryAfter, status }: Answer, now: number): number | undefined => {
+const computeRepeatDelay = ({ retryAfter, status }: Answer, now: number): number | undefined => {
   if (![408, 429, 500, 502, 503, 504].includes(status)) return undefined
   const asked = retryAfter === null ? Number.NaN : /^\d+$/u.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - now
   return Number.isNaN(asked) ? status === 429 ? 5000 : 1000 : Math.max(0, asked)
 }
 
 /** A client with the limits of this module. */
-export const client = ({ timeoutMillis, told, warning }: Options): Effect.Effect<Send, never, Scope.Scope> =>
+export const makeClient = ({ timeoutMillis, told, warning }: Options): Effect.Effect<Send, never, Scope.Scope> =>
   Effect.gen(function*() {
     const fetch = yield* transport
     const clock = yield* Clock.Clock
@@ -184,7 +184,7 @@ export const client = ({ timeoutMillis, told, warning }: Options): Effect.Effect
       told.add(message)
       return Effect.logWarning(message)
     }).pipe(Effect.provideService(References.CurrentLogAnnotations, {}))
-    const failed = (trouble: Trouble, place: string, isFinal: boolean): Effect.Effect<void> =>
+    const recordTrouble = (trouble: Trouble, place: string, isFinal: boolean): Effect.Effect<void> =>
       Effect.suspend(() => {
         last = [trouble, place]
         failures++
@@ -192,7 +192,7 @@ export const client = ({ timeoutMillis, told, warning }: Options): Effect.Effect
       })
     yield* Effect.addFinalizer(() => failures > 0 ? tell : Effect.void)
 
-    const post = ({ headers, url }: Target, { content, contentType }: Body, isCompressed: boolean) => async (signal: AbortSignal): Promise<Answer> => {
+    const postBody = ({ headers, url }: Target, { content, contentType }: Body, isCompressed: boolean) => async (signal: AbortSignal): Promise<Answer> => {
       const response = await fetch(url, {
         method: "POST",
         headers: {
@@ -205,31 +205,31 @@ export const client = ({ timeoutMillis, told, warning }: Options): Effect.Effect
         body: content as Uint8Array<ArrayBuffer>,
         signal
       })
-      const complaint = complaintOf(response.headers.get("content-type") ?? "", await response.arrayBuffer())
+      const complaint = readComplaint(response.headers.get("content-type") ?? "", await response.arrayBuffer())
       return { status: response.status, complaint, retryAfter: response.headers.get("retry-after") }
     }
     /** Milliseconds until the request is to be sent again, or its outcome. */
-    const once = (target: Target, body: Body, isCompressed: boolean): Effect.Effect<number | boolean> => {
+    const sendOnce = (target: Target, body: Body, isCompressed: boolean): Effect.Effect<number | boolean> => {
       const place = URL.parse(target.url)?.origin ?? "the collector"
-      const sent = Effect.tryPromise(post(target, body, isCompressed)).pipe(
+      const sent = Effect.tryPromise(postBody(target, body, isCompressed)).pipe(
         Effect.timeoutOption(Duration.millis(timeoutMillis)),
         Effect.flatMap((answered): Effect.Effect<number | boolean> => {
-          if (Option.isNone(answered)) return Effect.as(failed({ _tag: "Late" }, place, false), 1000)
+          if (Option.isNone(answered)) return Effect.as(recordTrouble({ _tag: "Late" }, place, false), 1000)
           const { complaint, status } = answered.value
           if (status >= 400) {
-            return Effect.as(failed({ _tag: "Status", status }, place, status < 500 && status !== 429), repeatAfter(answered.value, clock.currentTimeMillisUnsafe()) ?? false)
+            return Effect.as(recordTrouble({ _tag: "Status", status }, place, status < 500 && status !== 429), computeRepeatDelay(answered.value, clock.currentTimeMillisUnsafe()) ?? false)
           }
           failures = 0
           if (complaint === undefined) return Effect.succeed(true)
           last = [complaint, place]
           return Effect.as(tell, true)
         }),
-        Effect.catch(() => Effect.as(failed({ _tag: "Unreachable" }, place, false), 1000)),
+        Effect.catch(() => Effect.as(recordTrouble({ _tag: "Unreachable" }, place, false), 1000)),
         // One that the end of the program cuts off has failed too.
-        Effect.onInterrupt(() => failed({ _tag: "Late" }, place, false))
+        Effect.onInterrupt(() => recordTrouble({ _tag: "Late" }, place, false))
       )
       return Effect.suspend(() => {
-        if (begun >= maxInFlight + maxWaiting) return Effect.as(failed({ _tag: "TooMany" }, place, true), false)
+        if (begun >= maxInFlight + maxWaiting) return Effect.as(recordTrouble({ _tag: "TooMany" }, place, true), false)
         begun++
         return Effect.ensuring(permits.withPermit(sent), Effect.sync(() => {
           begun--
@@ -239,9 +239,9 @@ export const client = ({ timeoutMillis, told, warning }: Options): Effect.Effect
     return Effect.fnUntraced(function*(target, given) {
       const isCompressed = target.compression === "gzip" && given.content.length >= minCompressedBytes
       // Compressing fails for no input.
-      const body = isCompressed ? yield* Effect.promise(() => withGzip(given)) : given
+      const body = isCompressed ? yield* Effect.promise(() => compressBody(given)) : given
       for (let repeats = 0;; repeats++) {
-        const outcome = yield* once(target, body, isCompressed)
+        const outcome = yield* sendOnce(target, body, isCompressed)
         if (typeof outcome === "boolean") return outcome
         if (repeats === maxRepeats) return false
         yield* Effect.sleep(Duration.millis(outcome))

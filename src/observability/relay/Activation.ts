@@ -19,8 +19,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
-import { fields, items, text } from "../atif/Value.ts"
-import { describe } from "../../middleware/Faults.ts"
+import { toFields, toItems, toNonEmptyText } from "../atif/Value.ts"
+import { describeError } from "../../middleware/Faults.ts"
 import * as PluginsToml from "./PluginsToml.ts"
 import type * as Library from "./Library.ts"
 
@@ -39,7 +39,7 @@ interface Activation {
 }
 
 /** Says each thing once. */
-export const teller = (): ((message: string) => Effect.Effect<void>) => {
+export const makeWarner = (): ((message: string) => Effect.Effect<void>) => {
   const told = new Set<string>()
   return (message) => {
     if (told.has(message)) return Effect.void
@@ -49,20 +49,20 @@ export const teller = (): ((message: string) => Effect.Effect<void>) => {
 }
 
 /** Warnings of a report, without the one about the file that is not there. */
-const diagnostics = (report: unknown, key: "diagnostics" | "runtime_diagnostics"): ReadonlyArray<string> =>
-  items(fields(fields(report)["config"])[key]).map(fields)
+const listDiagnostics = (report: unknown, key: "diagnostics" | "runtime_diagnostics"): ReadonlyArray<string> =>
+  toItems(toFields(toFields(report)["config"])[key]).map(toFields)
     .filter(({ code }) => code !== "plugin.configuration_file_missing")
-    .flatMap(({ message }) => text(message) ?? [])
+    .flatMap(({ message }) => toNonEmptyText(message) ?? [])
 
 /** A name for an event injector. */
 const injector = "hermes-effect.status"
 
-/** The library says in its own words how a call ended; consumers of this runtime's streams look for `status`. */
-const status = (event: unknown): Record<string, string> => {
-  const { category, category_profile: profile, metadata, scope_category: end } = fields(event)
-  if (end !== "end" || (category !== "tool" && category !== "llm") || fields(metadata)["status"] !== undefined) return {}
-  const told = text(fields(fields(profile)["tool_result_annotation"])["status"])
-  const otel = fields(metadata)["otel.status_code"]
+/** The library says in its own words how a call ended; consumers of this runtime's streams look for `makeStatusMetadata`. */
+const makeStatusMetadata = (event: unknown): Record<string, string> => {
+  const { category, category_profile: profile, metadata, scope_category: end } = toFields(event)
+  if (end !== "end" || (category !== "tool" && category !== "llm") || toFields(metadata)["status"] !== undefined) return {}
+  const told = toNonEmptyText(toFields(toFields(profile)["tool_result_annotation"])["status"])
+  const otel = toFields(metadata)["otel.status_code"]
   return { status: told ?? (otel === "ERROR" ? "error" : "ok") }
 }
 
@@ -82,12 +82,12 @@ export const make = Effect.fnUntraced(function*(
 
   const setUp = (model: string | undefined) => Effect.tryPromise({
     try: async (signal) => {
-      const activation = await library.initialize((wasOn ? PluginsToml.again : PluginsToml.first)(document, model), nowhere)
+      const activation = await library.initialize((wasOn ? PluginsToml.makeLaterConfig : PluginsToml.makeFirstConfig)(document, model), nowhere)
       // Nobody waits for it any more, and nobody else would turn it off.
       if (signal.aborted) await activation.close()
       return activation
     },
-    catch: describe
+    catch: describeError
   }).pipe(
     Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail("it took too long") }),
     Effect.flatMap((activation) =>
@@ -95,8 +95,8 @@ export const make = Effect.fnUntraced(function*(
         handle = activation
         owner = document
         wasOn = true
-        if (document.mode !== undefined) library.registerEventMetadataInjector?.(injector, 1, status)
-        return Effect.forEach(diagnostics(activation.report, "diagnostics"), (message) => tell(`NeMo Relay: ${message}`), { discard: true })
+        if (document.mode !== undefined) library.registerEventMetadataInjector?.(injector, 1, makeStatusMetadata)
+        return Effect.forEach(listDiagnostics(activation.report, "diagnostics"), (message) => tell(`NeMo Relay: ${message}`), { discard: true })
       })
     ),
     Effect.catch((why) =>
@@ -111,12 +111,12 @@ export const make = Effect.fnUntraced(function*(
         library.deregisterEventMetadataInjector?.(injector)
         await activation.close()
       },
-      catch: describe
+      catch: describeError
     }).pipe(
       Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail("it took too long") }),
       Effect.catch((why) => tell(`NeMo Relay did not deliver everything: ${why}`)),
       Effect.andThen(Effect.suspend(() =>
-        Effect.forEach(diagnostics(activation.report, "runtime_diagnostics"), (message) => tell(`NeMo Relay: ${message}`), { discard: true })
+        Effect.forEach(listDiagnostics(activation.report, "runtime_diagnostics"), (message) => tell(`NeMo Relay: ${message}`), { discard: true })
       ))
     )
 

@@ -11,7 +11,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { absent } from "../../platform/OptionalPackage.ts"
+import { rethrowImport } from "../../platform/OptionalPackage.ts"
 
 type Json = Schema.Json
 type Maybe<A> = A | null | undefined
@@ -130,7 +130,7 @@ export const streaming = 2
 
 /** The installed library. */
 export const load: Effect.Effect<Library, NoLibrary> = Effect.tryPromise({
-  try: async (): Promise<Library> => await import("nemo-relay-node").catch(absent),
+  try: async (): Promise<Library> => await import("nemo-relay-node").catch(rethrowImport),
   catch: (cause) =>
     new NoLibrary({
       message: "NeMo Relay is not installed here: `npm install nemo-relay-node` under Node 24 or later",

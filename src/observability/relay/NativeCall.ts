@@ -26,7 +26,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Schema from "effect/Schema"
-import { describe } from "../../middleware/Faults.ts"
+import { describeError } from "../../middleware/Faults.ts"
 
 /** Time that the library may take to end a call that is over. */
 const patience = Duration.seconds(5)
@@ -51,15 +51,15 @@ interface Exchange<Told, A, E, R> {
 }
 
 /** The library's answer to the question whether the call may happen. */
-type Leave =
+type LeaveAnswer =
   | { readonly _tag: "Ask"; readonly given: Schema.Json }
   | { readonly _tag: "Done"; readonly value: unknown }
   | { readonly _tag: "Failed"; readonly error: unknown }
 
 const rejected = "guardrail rejected: "
 
-const failedBefore = <A, E>(error: unknown): Outcome<A, E> => {
-  const message = describe(error)
+const classifyEarlyFailure = <A, E>(error: unknown): Outcome<A, E> => {
+  const message = describeError(error)
   return message.startsWith(rejected) ? { _tag: "Refused", reason: message.slice(rejected.length) } : { _tag: "Broken", error }
 }
 
@@ -72,21 +72,21 @@ export const run = <Told, A, E, R>(
     let isGivenUp = false
     let ended: Promise<unknown> = Promise.resolve()
 
-    const leave = Effect.callback<Leave>((resume) => {
-      const say = (what: Leave): void => resume(Effect.succeed(what))
+    const leave = Effect.callback<LeaveAnswer>((resume) => {
+      const resumeWith = (what: LeaveAnswer): void => resume(Effect.succeed(what))
       try {
         ended = start((given) => {
           if (isGivenUp) return Promise.reject(new Error("interrupted"))
           if (answer !== undefined) return Promise.reject(new Error("a call is executed once"))
           return new Promise<Told>((resolve, reject) => {
             answer = (how) => how instanceof Error ? reject(how) : resolve(how)
-            say({ _tag: "Ask", given })
+            resumeWith({ _tag: "Ask", given })
           })
         })
       } catch (error) {
         ended = Promise.reject(error)
       }
-      ended.then((value) => say({ _tag: "Done", value }), (error: unknown) => say({ _tag: "Failed", error }))
+      ended.then((value) => resumeWith({ _tag: "Done", value }), (error: unknown) => resumeWith({ _tag: "Failed", error }))
     })
 
     /** Waits for the library's own end of the call. */
@@ -94,7 +94,7 @@ export const run = <Told, A, E, R>(
       Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(new Error("NeMo Relay did not end a call")) })
     )
 
-    const after = (exit: Exit.Exit<A, E>, how: Told | Error) =>
+    const awaitLibraryEnd = (exit: Exit.Exit<A, E>, how: Told | Error) =>
       Effect.match(wait, {
         onSuccess: (value): Outcome<A, E> =>
           !(how instanceof Error) && isSame(how, value)
@@ -102,7 +102,7 @@ export const run = <Told, A, E, R>(
             : { _tag: "Given", value, own: Exit.isSuccess(exit) ? exit.value : undefined },
         onFailure: (error): Outcome<A, E> => {
           if (Exit.isSuccess(exit)) return { _tag: "Broken", error }
-          return how instanceof Error && !describe(error).startsWith(`internal error: ${how.message}`)
+          return how instanceof Error && !describeError(error).startsWith(`internal error: ${how.message}`)
             ? { _tag: "Translated", error, cause: exit.cause }
             : { _tag: "Own", exit }
         }
@@ -116,11 +116,11 @@ export const run = <Told, A, E, R>(
             answer?.(new Error("interrupted"))
           }))
         if (asked._tag === "Done") return { _tag: "Given", value: asked.value, own: undefined } as const
-        if (asked._tag === "Failed") return failedBefore<A, E>(asked.error)
+        if (asked._tag === "Failed") return classifyEarlyFailure<A, E>(asked.error)
         const exit = yield* Effect.exit(restore(Effect.suspend(() => execute(asked.given))))
         const how = told(exit)
         answer?.(how)
-        return yield* after(exit, how)
+        return yield* awaitLibraryEnd(exit, how)
       })
     )
   })

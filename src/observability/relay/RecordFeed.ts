@@ -55,11 +55,11 @@ export const open = Effect.fnUntraced(function*(
   const safe = yield* StoredForm.forExport
   const FromRuns = yield* Effect.promise(() => import("../atof/FromRuns.ts"))
   const stream = FromRuns.make(agent)
-  const events = TracePlugin.eventsOf(stream, yield* TracePlugin.earlierRuns)
+  const events = TracePlugin.makeEventConverter(stream, yield* TracePlugin.earlierRuns)
   const queue = yield* Queue.unbounded<Effect.Effect<void>, Cause.Done>()
 
   const playAll = (all: ReadonlyArray<Event>) => Effect.forEach(all, play, { discard: true })
-  const take = (entry: Entry): Effect.Effect<void> =>
+  const playEntry = (entry: Entry): Effect.Effect<void> =>
     Effect.flatMap(events(safe([entry])), playAll).pipe(Effect.andThen(Effect.sync(() => passOn([entry]))))
   const work = Effect.forever(Effect.flatten(Queue.take(queue))).pipe(
     // The end of the queue is how the fiber is told to stop.
@@ -72,7 +72,7 @@ export const open = Effect.fnUntraced(function*(
       Effect.flatMap((done) => Option.isSome(done) ? Effect.void : tell("NeMo Relay was not told everything: it took too long"))
     )
   )
-  yield* record.listen((entries) => void Queue.offerUnsafe(queue, Effect.forEach(entries, take, { discard: true })))
+  yield* record.listen((entries) => void Queue.offerUnsafe(queue, Effect.forEach(entries, playEntry, { discard: true })))
 
   return {
     catchUp: Effect.gen(function*() {

@@ -31,20 +31,20 @@ import * as Json from "../../domain/Json.ts"
 import { type ContentPart, type ModelRequest, type ModelResponse, withParts } from "../../domain/Model.ts"
 import type { ToolOutput } from "../../domain/ToolOutput.ts"
 import * as ApiPayload from "../../hooks/ApiPayload.ts"
-import { wholeOf } from "../../hooks/Sanitizer.ts"
-import { describe } from "../../middleware/Faults.ts"
+import { copyWhole } from "../../hooks/Sanitizer.ts"
+import { describeError } from "../../middleware/Faults.ts"
 import type { CallIds, Kind, LlmContext, ToolArguments } from "../../middleware/Kind.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
 import * as Reading from "../atif/Answer.ts"
-import { plain } from "../atif/Message.ts"
-import { fields, items, text } from "../atif/Value.ts"
+import { toPlainText } from "../atif/Message.ts"
+import { toFields, toItems, toNonEmptyText } from "../atif/Value.ts"
 import * as Library from "./Library.ts"
 import * as NativeCall from "./NativeCall.ts"
 import type { Agent } from "./Spans.ts"
 
-const callTold = (value: Schema.Json): Schema.Json => {
-  const call = fields(value)
-  const { arguments: args, name: called } = { ...call, ...fields(call["function"] ?? null) }
+const toLibraryCall = (value: Schema.Json): Schema.Json => {
+  const call = toFields(value)
+  const { arguments: args, name: called } = { ...call, ...toFields(call["function"] ?? null) }
   return { id: call["id"] ?? null, name: called ?? "", arguments: args ?? "{}" }
 }
 
@@ -52,12 +52,12 @@ const callTold = (value: Schema.Json): Schema.Json => {
  * The answer as JSON: text and calls at the top, as conversion tools read them, and the same as an `assistant_message`, as the NeMo
  * Relay document prints them (`relay-atof-atif.md` §1.7 rule 6).
  */
-const answerTold = (response: ModelResponse): Schema.Json => {
-  const { finish_reason, response: answer, response_model, usage } = ApiPayload.answer(response)
-  const shown = fields(wholeOf({ finish_reason, answer, model: response_model, usage }))
-  const message = fields(fields(shown["answer"])["assistant_message"])
-  const calls = items(message["tool_calls"]).map(callTold)
-  const reasoning = text(message["reasoning_content"])
+const toLibraryAnswer = (response: ModelResponse): Schema.Json => {
+  const { finish_reason, response: answer, response_model, usage } = ApiPayload.toAnswerFields(response)
+  const shown = toFields(copyWhole({ finish_reason, answer, model: response_model, usage }))
+  const message = toFields(toFields(shown["answer"])["assistant_message"])
+  const calls = toItems(message["tool_calls"]).map(toLibraryCall)
+  const reasoning = toNonEmptyText(message["reasoning_content"])
   const said = {
     content: message["content"] ?? "",
     ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
@@ -72,9 +72,9 @@ const answerTold = (response: ModelResponse): Schema.Json => {
   }
 }
 
-const partsOf = (value: unknown): ReadonlyArray<ContentPart> => {
-  const { calls, message, reasoning } = Reading.read(value)
-  const said = plain(message)
+const toParts = (value: unknown): ReadonlyArray<ContentPart> => {
+  const { calls, message, reasoning } = Reading.readAnswer(value)
+  const said = toPlainText(message)
   return [
     ...(reasoning === undefined ? [] : [Response.makePart("reasoning", { text: reasoning })]),
     ...(said === "" ? [] : [Response.makePart("text", { text: said })]),
@@ -87,13 +87,13 @@ const partsOf = (value: unknown): ReadonlyArray<ContentPart> => {
  * The answer that the library handed back in the place of `own`. Without one of our own the library answered by itself: then
  * its answer is a body of the provider's protocol.
  */
-const answerGiven = (
+const fromLibraryAnswer = (
   value: unknown,
   own: ModelResponse | undefined,
   context: LlmContext
 ): Effect.Effect<ModelResponse, unknown> => {
   if (own === undefined) return context.decode(value)
-  const parts = partsOf(value)
+  const parts = toParts(value)
   const hasCalls = parts.some(({ type }) => type === "tool-call")
   return Effect.succeed(withParts(own, parts, hasCalls ? "tool-calls" : own.finishReason === "tool-calls" ? "stop" : own.finishReason))
 }
@@ -104,20 +104,20 @@ const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArra
  * True when two JSON values are equal, whatever the order of their keys; halves of characters, which the library replaces,
  * are no difference.
  */
-const same = (a: unknown, b: unknown): boolean => {
+const isSameJson = (a: unknown, b: unknown): boolean => {
   if (a === b) return true
   if (typeof a === "string" && typeof b === "string") return a.toWellFormed() === b.toWellFormed()
-  if (isList(a) && isList(b)) return a.length === b.length && a.every((one, index) => same(one, b[index]))
+  if (isList(a) && isList(b)) return a.length === b.length && a.every((one, index) => isSameJson(one, b[index]))
   if (!Json.isFields(a) || !Json.isFields(b)) return false
   const keys = Object.keys(a)
-  return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && same(a[key], b[key]))
+  return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && isSameJson(a[key], b[key]))
 }
 
 /** `original` with the changes that lead from `shown`, which is a copy of it, to `given`. */
-const changed = (original: unknown, shown: unknown, given: Schema.Json): unknown => {
-  if (same(shown, given)) return original
+const applyChanges = (original: unknown, shown: unknown, given: Schema.Json): unknown => {
+  if (isSameJson(shown, given)) return original
   if (isList(original) && isList(shown) && isList(given) && original.length === shown.length && shown.length === given.length) {
-    return given.map((one, index) => changed(original[index], shown[index], one))
+    return given.map((one, index) => applyChanges(original[index], shown[index], one))
   }
   if (!Json.isFields(original) || !Json.isFields(shown) || !Json.isFields(given)) return given
   // Fields that a copy cannot have (functions, nothing) were never shown, and stay.
@@ -126,13 +126,13 @@ const changed = (original: unknown, shown: unknown, given: Schema.Json): unknown
     ...unseen,
     ...Object.entries(given).map(([key, value]): [string, unknown] => [
       key,
-      Object.hasOwn(original, key) && Object.hasOwn(shown, key) ? changed(original[key], shown[key], value) : value
+      Object.hasOwn(original, key) && Object.hasOwn(shown, key) ? applyChanges(original[key], shown[key], value) : value
     ])
   ])
 }
 
 /** Place where calls are executed. */
-interface Place {
+interface ExecutionPlace {
   readonly library: Library.Library
   /** The agent of a run and the scheduling mode, where the library executes calls of this kind now. */
   readonly at: (kind: "llm" | "tool", ids: Pick<CallIds, "sessionId" | "turnId">) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
@@ -142,20 +142,20 @@ interface Place {
 
 const name = "observability/nemo_relay"
 
-const idsOf = ({ apiRequestId, sessionId, taskId, turnId }: CallIds) => ({
+const toWireIds = ({ apiRequestId, sessionId, taskId, turnId }: CallIds) => ({
   session_id: sessionId, trajectory_id: sessionId, task_id: taskId, turn_id: turnId, api_request_id: apiRequestId
 })
 
 /** A failure as the library is told it: only its kind and its words go through the library. */
-const told = (cause: Cause.Cause<unknown>): Error => {
+const toLibraryError = (cause: Cause.Cause<unknown>): Error => {
   const error = Cause.hasInterrupts(cause) ? new Error("interrupted") : Cause.squash(cause)
-  const said = new Error(String(wholeOf(describe(error))))
+  const said = new Error(String(copyWhole(describeError(error))))
   if (error instanceof Error) said.name = error.name
   return said
 }
 
 /** An outcome as the chain of middleware takes it. */
-const settle = <A>(
+const settleOutcome = <A>(
   kind: Kind,
   outcome: NativeCall.Outcome<A, unknown>,
   given: (value: unknown, own: A | undefined) => Effect.Effect<A, unknown>
@@ -177,7 +177,7 @@ const settle = <A>(
 }
 
 /** On the stack of an agent; the library gives a promise. */
-const on = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): Promise<A> => {
+const runOnStack = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): Promise<A> => {
   let started: Promise<A> | undefined
   library.withScopeStack(agent.stack, () => {
     started = call()
@@ -185,90 +185,90 @@ const on = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): 
   return started ?? Promise.reject(new Error("NeMo Relay did not start the call"))
 }
 
-// `changed` of an object with an object is an object.
-const object = <A extends object>(value: unknown, otherwise: A): A =>
+// `applyChanges` of an object with an object is an object.
+const toObjectOr = <A extends object>(value: unknown, otherwise: A): A =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? value as A : otherwise
 
-const llm = ({ at, library }: Place): Middleware.LlmExecution =>
+const makeLlmExecution = ({ at, library }: ExecutionPlace): Middleware.LlmExecution =>
   Middleware.llmExecutionUndeclared({
     name,
     wrap: (next, context) => (request) =>
       Effect.flatMap(at("llm", context), (place) => {
         const execute = library.llmCallExecuteAsync?.bind(library)
         if (place === undefined || execute === undefined) return next(request)
-        const shown = wholeOf(request)
+        const shown = copyWhole(request)
         const { apiCallCount, apiMode, model, platform, provider, retryCount } = context
         const metadata = {
-          ...idsOf(context), platform, provider, model, api_mode: apiMode, api_call_count: apiCallCount, retry_count: retryCount,
+          ...toWireIds(context), platform, provider, model, api_mode: apiMode, api_call_count: apiCallCount, retry_count: retryCount,
           mode: place.mode
         }
-        const attributes = fields(shown)["stream"] === true ? Library.streaming : null
+        const attributes = toFields(shown)["stream"] === true ? Library.streaming : null
         return Effect.flatMap(
           NativeCall.run({
             start: (answer: (given: Schema.Json) => Promise<Schema.Json>) =>
-              on(library, place.agent, () =>
+              runOnStack(library, place.agent, () =>
                 execute(
                   provider,
                   { headers: {}, content: shown },
-                  (given) => answer(fields(given)["content"] ?? shown),
+                  (given) => answer(toFields(given)["content"] ?? shown),
                   null,
                   attributes,
                   null,
                   metadata,
                   model
                 )),
-            execute: (given) => next(object<ModelRequest>(changed(request, shown, given), request)),
-            told: (exit): Schema.Json | Error => Exit.isSuccess(exit) ? answerTold(exit.value) : told(exit.cause),
-            isSame: (answer: Schema.Json, value) => same(answer, value)
+            execute: (given) => next(toObjectOr<ModelRequest>(applyChanges(request, shown, given), request)),
+            told: (exit): Schema.Json | Error => Exit.isSuccess(exit) ? toLibraryAnswer(exit.value) : toLibraryError(exit.cause),
+            isSame: (answer: Schema.Json, value) => isSameJson(answer, value)
           }),
-          (outcome) => settle("llm_execution", outcome, (value, own) => answerGiven(value, own, context))
+          (outcome) => settleOutcome("llm_execution", outcome, (value, own) => fromLibraryAnswer(value, own, context))
         )
       })
   })
 
 /** A tool call's result for the library; what failed on purpose is a result too. */
-const resultOf = (exit: Exit.Exit<ToolOutput, unknown>): Library.ToolResult | Error => {
+const toToolResult = (exit: Exit.Exit<ToolOutput, unknown>): Library.ToolResult | Error => {
   if (Exit.isSuccess(exit)) {
     const { isFailure, output } = exit.value
-    return { result: Json.toText(wholeOf(output)), annotation: { status: isFailure ? "error" : "ok" } }
+    return { result: Json.toText(copyWhole(output)), annotation: { status: isFailure ? "error" : "ok" } }
   }
   return Cause.hasFails(exit.cause) && !Cause.hasInterrupts(exit.cause)
-    ? { result: told(exit.cause).message, annotation: { status: "error" } }
-    : told(exit.cause)
+    ? { result: toLibraryError(exit.cause).message, annotation: { status: "error" } }
+    : toLibraryError(exit.cause)
 }
 
-const output = (value: unknown, own: ToolOutput | undefined): ToolOutput => ({
-  output: fields(value)["result"] ?? null,
-  isFailure: own?.isFailure ?? fields(fields(value)["annotation"])["status"] === "error"
+const toToolOutput = (value: unknown, own: ToolOutput | undefined): ToolOutput => ({
+  output: toFields(value)["result"] ?? null,
+  isFailure: own?.isFailure ?? toFields(toFields(value)["annotation"])["status"] === "error"
 })
 
-const tool = ({ at, executed, library }: Place): Middleware.ToolExecution =>
+const makeToolExecution = ({ at, executed, library }: ExecutionPlace): Middleware.ToolExecution =>
   Middleware.toolExecutionUndeclared({
     name,
     wrap: (next, context) => (args) =>
       Effect.flatMap(at("tool", context), (place) => {
         const execute = library.toolCallExecuteAsync?.bind(library)
         if (place === undefined || execute === undefined) return next(args)
-        const shown = wholeOf(args)
-        const metadata = { ...idsOf(context), tool_call_id: context.toolCallId, mode: place.mode }
+        const shown = copyWhole(args)
+        const metadata = { ...toWireIds(context), tool_call_id: context.toolCallId, mode: place.mode }
         return Effect.flatMap(
           NativeCall.run({
             start: (answer) =>
-              on(library, place.agent, () =>
+              runOnStack(library, place.agent, () =>
                 execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)),
-            execute: (given) => next(object<ToolArguments>(changed(args, shown, given), args)),
-            told: resultOf,
-            isSame: ({ result }, value) => same(result, fields(value)["result"])
+            execute: (given) => next(toObjectOr<ToolArguments>(applyChanges(args, shown, given), args)),
+            told: toToolResult,
+            isSame: ({ result }, value) => isSameJson(result, toFields(value)["result"])
           }),
           (outcome) => {
-            const ended = outcome._tag === "Own" ? resultOf(outcome.exit) : outcome._tag === "Given" ? outcome.value : undefined
-            const result = text(fields(ended)["result"])
+            const ended = outcome._tag === "Own" ? toToolResult(outcome.exit) : outcome._tag === "Given" ? outcome.value : undefined
+            const result = toNonEmptyText(toFields(ended)["result"])
             if (result !== undefined) executed(context, context.toolCallId, result)
-            return settle("tool_execution", outcome, (value, own) => Effect.succeed(output(value, own)))
+            return settleOutcome("tool_execution", outcome, (value, own) => Effect.succeed(toToolOutput(value, own)))
           }
         )
       })
   })
 
 /** Makes the two execution middleware. */
-export const make = (place: Place): ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> => [llm(place), tool(place)]
+export const make = (place: ExecutionPlace): ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> => [makeLlmExecution(place), makeToolExecution(place)]

@@ -14,7 +14,7 @@
  * Source: `relay-atof-atif.md` §1.7, §3.2 and §3.6, `hermes-contract.md` §4.5 to §4.7.
  */
 import type * as Schema from "effect/Schema"
-import { text } from "../atif/Value.ts"
+import { toNonEmptyText } from "../atif/Value.ts"
 import * as Atof from "../Atof.ts"
 import * as Library from "./Library.ts"
 
@@ -26,7 +26,7 @@ export interface Agent {
 }
 
 /** Calls that the library executes itself: their spans are not played. */
-export interface Managed {
+export interface ManagedCalls {
   readonly llm: boolean
   readonly tool: boolean
 }
@@ -35,27 +35,27 @@ export interface Managed {
 interface Spans {
   /** Takes the result that the library has of a tool call that it executed. */
   readonly executed: (sessionId: string, turnId: string, callId: string, result: string) => void
-  readonly play: (event: Atof.Event, managed: Managed) => ReadonlyArray<unknown>
+  readonly play: (event: Atof.Event, managed: ManagedCalls) => ReadonlyArray<unknown>
   readonly agent: (sessionId: string) => Agent | undefined
   /** Forgets everything: the library's components were turned off. */
   readonly clear: () => void
 }
 
 /** Status of a call, in the words that the library's exporters know. Of a model call it says OK itself, whatever it is told. */
-const ending = (event: Atof.ScopeEvent): Schema.Json => {
+const toEndMetadata = (event: Atof.ScopeEvent): Schema.Json => {
   const metadata = event.metadata ?? {}
-  const status = text(metadata["status"])
+  const status = toNonEmptyText(metadata["status"])
   if (status === undefined) return metadata
   if (status === "ok") return { ...metadata, "otel.status_code": "OK" }
   return {
     ...metadata,
     "otel.status_code": "ERROR",
-    "otel.status_description": text(metadata["error_message"]) ?? text(metadata["reason"]) ?? status
+    "otel.status_description": toNonEmptyText(metadata["error_message"]) ?? toNonEmptyText(metadata["reason"]) ?? status
   }
 }
 
 /** Metadata of a mark. Requests that the library executes do not name their messages, so there is nothing that a position refers to. */
-const facts = ({ metadata }: Atof.Event, managed: Managed): Schema.Json => {
+const toMarkMetadata = ({ metadata }: Atof.Event, managed: ManagedCalls): Schema.Json => {
   if (!managed.llm) return metadata ?? {}
   const { position: _, ...rest } = metadata ?? {}
   return rest
@@ -72,12 +72,12 @@ export const make = (library: Library.Library): Spans => {
 
   /** Results that the library has of calls whose end was not played. */
   const results = new Map<string, string>()
-  const keyOf = (...ids: ReadonlyArray<unknown>): string => ids.join(" ")
+  const formatCallKey = (...ids: ReadonlyArray<unknown>): string => ids.join(" ")
 
   /** Says what the session has of a call that the library executed. */
-  const stored = (agent: Agent, { data, metadata }: Atof.ScopeEvent): void => {
+  const markStoredResult = (agent: Agent, { data, metadata }: Atof.ScopeEvent): void => {
     const facts = metadata ?? {}
-    const key = keyOf(facts["session_id"], facts["turn_id"], facts["tool_call_id"])
+    const key = formatCallKey(facts["session_id"], facts["turn_id"], facts["tool_call_id"])
     const result = results.get(key)
     results.delete(key)
     if (typeof data !== "string" || result === undefined || result.toWellFormed() === data.toWellFormed()) return
@@ -88,33 +88,33 @@ export const make = (library: Library.Library): Spans => {
       }, null))
   }
 
-  const within = (event: Atof.Event): Agent | undefined => {
+  const findAgent = (event: Atof.Event): Agent | undefined => {
     const parent = event.parent_uuid
     return parent === null || parent === undefined ? undefined : agents.get(parent) ?? owners.get(parent)
   }
 
-  const open = (event: Atof.ScopeEvent, micros: number | null): void => {
-    const parent = within(event)
+  const openAgent = (event: Atof.ScopeEvent, micros: number | null): void => {
+    const parent = findAgent(event)
     const stack = library.createScopeStack()
-    const push = () =>
+    const pushScope = () =>
       library.pushScope(event.name, Library.agentScope, parent?.handle, null, null, event.metadata ?? {}, event.data ?? null, micros)
     let handle: Library.ScopeHandle | undefined
     library.withScopeStack(stack, () => {
-      handle = push()
+      handle = pushScope()
     })
     if (handle === undefined) return
-    const agent = { sessionId: text(event.metadata?.["session_id"]) ?? "", stack, handle }
+    const agent = { sessionId: toNonEmptyText(event.metadata?.["session_id"]) ?? "", stack, handle }
     agents.set(event.uuid, agent)
     bySession.set(agent.sessionId, agent)
   }
 
-  const close = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
+  const closeAgent = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
     agents.delete(event.uuid)
     if (bySession.get(agent.sessionId) === agent) bySession.delete(agent.sessionId)
     library.withScopeStack(agent.stack, () => library.popScope(agent.handle, event.data ?? null, micros, event.metadata ?? {}))
   }
 
-  const begin = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
+  const beginCall = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
     const metadata = event.metadata ?? {}
     library.withScopeStack(agent.stack, () => {
       const handle = event.category === "llm"
@@ -125,33 +125,33 @@ export const make = (library: Library.Library): Spans => {
           event.attributes?.includes("streaming") === true ? Library.streaming : null,
           null,
           metadata,
-          text(event.category_profile?.["model_name"]),
+          toNonEmptyText(event.category_profile?.["model_name"]),
           micros
         )
-        : library.toolCall(event.name, event.data ?? {}, null, null, null, metadata, text(event.category_profile?.["tool_call_id"]), micros)
+        : library.toolCall(event.name, event.data ?? {}, null, null, null, metadata, toNonEmptyText(event.category_profile?.["tool_call_id"]), micros)
       calls.set(event.uuid, { agent, handle })
     })
   }
 
-  const finish = (event: Atof.ScopeEvent, micros: number | null): void => {
+  const finishCall = (event: Atof.ScopeEvent, micros: number | null): void => {
     const call = calls.get(event.uuid)
     if (call === undefined) return
     calls.delete(event.uuid)
     const { agent, handle } = call
     library.withScopeStack(agent.stack, () =>
       event.category === "llm"
-        ? library.llmCallEnd(handle, event.data ?? null, null, ending(event), micros)
-        : library.toolCallEnd(handle, { result: event.data ?? "" }, null, ending(event), micros))
+        ? library.llmCallEnd(handle, event.data ?? null, null, toEndMetadata(event), micros)
+        : library.toolCallEnd(handle, { result: event.data ?? "" }, null, toEndMetadata(event), micros))
   }
 
-  const scope = (event: Atof.ScopeEvent, managed: Managed, micros: number | null): void => {
+  const playScope = (event: Atof.ScopeEvent, managed: ManagedCalls, micros: number | null): void => {
     const isStart = event.scope_category === "start"
     if (event.category === "agent") {
-      if (isStart) return open(event, micros)
+      if (isStart) return openAgent(event, micros)
       const agent = agents.get(event.uuid)
-      return agent === undefined ? undefined : close(agent, event, micros)
+      return agent === undefined ? undefined : closeAgent(agent, event, micros)
     }
-    const agent = within(event)
+    const agent = findAgent(event)
     if (agent === undefined) return
     if (event.category === "tool") {
       if (isStart) owners.set(event.uuid, agent)
@@ -159,20 +159,20 @@ export const make = (library: Library.Library): Spans => {
     }
     const isManaged = event.category === "llm" ? managed.llm : managed.tool
     if (!isStart) {
-      if (event.category === "tool" && !calls.has(event.uuid)) stored(agent, event)
-      finish(event, micros)
-    } else if (!isManaged) begin(agent, event, micros)
+      if (event.category === "tool" && !calls.has(event.uuid)) markStoredResult(agent, event)
+      finishCall(event, micros)
+    } else if (!isManaged) beginCall(agent, event, micros)
   }
 
   return {
     play: (event, managed) => {
-      const micros = managed.llm || managed.tool ? null : Atof.micros(event.timestamp)
+      const micros = managed.llm || managed.tool ? null : Atof.toMicros(event.timestamp)
       try {
-        if (event.kind === "scope") scope(event, managed, micros)
+        if (event.kind === "scope") playScope(event, managed, micros)
         else {
-          const agent = within(event)
+          const agent = findAgent(event)
           if (agent !== undefined) {
-            library.withScopeStack(agent.stack, () => library.event(event.name, agent.handle, event.data ?? null, facts(event, managed), micros))
+            library.withScopeStack(agent.stack, () => library.event(event.name, agent.handle, event.data ?? null, toMarkMetadata(event, managed), micros))
           }
         }
         return []
@@ -180,7 +180,7 @@ export const make = (library: Library.Library): Spans => {
         return [error]
       }
     },
-    executed: (sessionId, turnId, callId, result) => void results.set(keyOf(sessionId, turnId, callId), result),
+    executed: (sessionId, turnId, callId, result) => void results.set(formatCallKey(sessionId, turnId, callId), result),
     agent: (sessionId) => bySession.get(sessionId),
     clear: () => {
       for (const map of [agents, bySession, owners, calls, results]) map.clear()

@@ -7,7 +7,7 @@ import type * as Atif from "../Atif.ts"
 import * as FromRuns from "../atif/FromRuns.ts"
 import type { Tree } from "../RunTree.ts"
 import * as Trace from "../Trace.ts"
-import { oneLine, type Row } from "../trace/Row.ts"
+import { toOneLine, type Row } from "../trace/Row.ts"
 import * as TraceView from "../TraceView.ts"
 import * as Aggregation from "./Aggregation.ts"
 import * as SessionFacts from "./SessionFacts.ts"
@@ -26,10 +26,10 @@ export interface Source {
   readonly unread: Unread.Unread
 }
 
-const nameOf = ({ id, prompts }: { readonly id: string; readonly prompts: ReadonlyMap<string, string> }, title: string | undefined): string =>
+const chooseName = ({ id, prompts }: { readonly id: string; readonly prompts: ReadonlyMap<string, string> }, title: string | undefined): string =>
   title ?? prompts.get(id) ?? id
 
-const runsOf = (world: SessionQueries.World, id: string, { tree }: Source): ReadonlyArray<RunSummary> => {
+const summarizeRuns = (world: SessionQueries.World, id: string, { tree }: Source): ReadonlyArray<RunSummary> => {
   const facts = world.facts.get(id)
   if (facts === undefined) return []
   const prompts = new Map(tree.roots.map(({ messages, turnId }) => {
@@ -40,47 +40,47 @@ const runsOf = (world: SessionQueries.World, id: string, { tree }: Source): Read
   const [modelCalls, toolCalls] = [Map.groupBy(facts.modelCalls, ({ run }) => run), Map.groupBy(facts.toolCalls, ({ run }) => run)]
   return Array.from(facts.runs.values(), (run): RunSummary => {
     return {
-      ...SessionFacts.totals([run], modelCalls.get(run.id) ?? [], toolCalls.get(run.id) ?? []),
+      ...SessionFacts.sumTotals([run], modelCalls.get(run.id) ?? [], toolCalls.get(run.id) ?? []),
       id: run.id,
       startedAt: run.startedAt,
       endedAt: run.endedAt,
-      status: SessionQueries.statusOf(run, world.running.has(id)),
+      status: SessionQueries.getRunStatus(run, world.running.has(id)),
       exit: run.exit,
       failure: run.failure,
       model: run.model,
-      prompt: oneLine(prompts.get(run.id) ?? "") || undefined
+      prompt: toOneLine(prompts.get(run.id) ?? "") || undefined
     }
   })
 }
 
-const agentsOf = (world: SessionQueries.World, id: string): ReadonlyArray<AgentTotals> => {
-  const ids = SessionQueries.family(world, id)
-  const goals = new Map(SessionQueries.factsOf(world, ids).flatMap(({ children }) => children.map(({ goal, session }) => [session, goal] as const)))
+const summarizeAgents = (world: SessionQueries.World, id: string): ReadonlyArray<AgentTotals> => {
+  const ids = SessionQueries.listFamily(world, id)
+  const goals = new Map(SessionQueries.listFacts(world, ids).flatMap(({ children }) => children.map(({ goal, session }) => [session, goal] as const)))
   return ids.map((one): AgentTotals => ({
-    ...SessionQueries.totalsOf(world, [one]),
+    ...SessionQueries.sumSessions(world, [one]),
     session: one,
     name: one === id ? "main" : goals.get(one) || one,
     parent: one === id ? undefined : world.parents.get(one),
-    status: SessionQueries.stateOf(world, one),
-    duration: SessionQueries.durationOf(world.facts.get(one))
+    status: SessionQueries.getStatus(world, one),
+    duration: SessionQueries.sumDurations(world.facts.get(one))
   }))
 }
 
-const emptyTrajectory = (id: string): Atif.Trajectory => ({
+const makeEmptyTrajectory = (id: string): Atif.Trajectory => ({
   schema_version: "ATIF-v1.7", session_id: id, agent: { name: "Hermes Agent", version: "unknown" }, steps: []
 })
 
-const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`
+const formatCount = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`
 
-const warningsOf = (lost: number, unread: Unread.Unread, damaged: number): ReadonlyArray<string> => [
-  ...(lost === 0 ? [] : [`${counted(lost, "entry of the run record could not be written and is", "entries of the run record could not be written and are")} missing.`]),
-  ...Unread.notices(unread),
-  ...(damaged === 0 ? [] : [`${counted(damaged, "message", "messages")} cannot be read: a newer version wrote ${damaged === 1 ? "it" : "them"}, or the file is damaged.`])
+const listWarnings = (lost: number, unread: Unread.Unread, damaged: number): ReadonlyArray<string> => [
+  ...(lost === 0 ? [] : [`${formatCount(lost, "entry of the run record could not be written and is", "entries of the run record could not be written and are")} missing.`]),
+  ...Unread.renderNotices(unread),
+  ...(damaged === 0 ? [] : [`${formatCount(damaged, "message", "messages")} cannot be read: a newer version wrote ${damaged === 1 ? "it" : "them"}, or the file is damaged.`])
 ]
 
-const traceOf = ({ session, tree }: Source, runId?: string): Trace.Trace => {
+const buildTrace = ({ session, tree }: Source, runId?: string): Trace.Trace => {
   const of = runId === undefined ? tree : { ...tree, roots: tree.roots.filter(({ turnId }) => turnId === runId) }
-  return Trace.ofTrajectory(FromRuns.trajectory(of, session.id) ?? emptyTrajectory(session.id))
+  return Trace.fromTrajectory(FromRuns.buildTrajectory(of, session.id) ?? makeEmptyTrajectory(session.id))
 }
 
 /**
@@ -120,36 +120,36 @@ const withRows = (messages: ReadonlyArray<Message>, rows: ReadonlyArray<Row>): R
 }
 
 /** A session with its rows and messages. */
-export const detail = (world: SessionQueries.World, source: Source): SessionDetail => {
+export const buildDetail = (world: SessionQueries.World, source: Source): SessionDetail => {
   const { session, systemPrompt, tree, unread } = source
   const { id } = session
   const facts = world.facts.get(id)
-  const summary = SessionQueries.summary(world, session)
-  const data = TraceView.data([{ name: nameOf({ ...world, id }, session.title), trace: traceOf(source) }])
+  const summary = SessionQueries.summarize(world, session)
+  const data = TraceView.buildData([{ name: chooseName({ ...world, id }, session.title), trace: buildTrace(source) }])
   return {
     sequence: world.sequence,
     summary,
     data,
-    messages: withRows(SessionMessages.conversation(tree, id, systemPrompt), data.runs[0]?.rows ?? []),
-    runs: runsOf(world, id, source),
-    agents: agentsOf(world, id),
-    models: Aggregation.models(SessionQueries.factsOf(world, SessionQueries.family(world, id))),
+    messages: withRows(SessionMessages.buildConversation(tree, id, systemPrompt), data.runs[0]?.rows ?? []),
+    runs: summarizeRuns(world, id, source),
+    agents: summarizeAgents(world, id),
+    models: Aggregation.sumByModel(SessionQueries.listFacts(world, SessionQueries.listFamily(world, id))),
     scores: summary.scores,
     notes: facts?.notes ?? [],
-    warnings: warningsOf(facts?.lost ?? 0, unread, tree.conversation(id).filter(({ message }) => message === undefined).length)
+    warnings: listWarnings(facts?.lost ?? 0, unread, tree.conversation(id).filter(({ message }) => message === undefined).length)
   }
 }
 
 const isEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
-const tail = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Tail<A> => {
+const findTail = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Tail<A> => {
   let from = 0
   while (from < before.length && from < after.length && isEqual(before[from], after[from])) from++
   return { from, items: after.slice(from) }
 }
 
 /** Items that differ; a tail where most do, as when one came in between. */
-const patch = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Patch<A> => {
+const computePatch = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Patch<A> => {
   const end = Math.min(before.length, after.length)
   const changed = after.slice(0, end).flatMap((item, index) => isEqual(item, before[index]) ? [] : [[index, item] as const])
   const [first = end] = changed.map(([index]) => index)
@@ -159,42 +159,42 @@ const patch = <A>(before: ReadonlyArray<A>, after: ReadonlyArray<A>): Patch<A> =
 }
 
 /** Changes from what a page has to a session as it is now; everything where it has nothing. */
-export const change = (before: SessionDetail | undefined, after: SessionDetail): SessionEvent => {
+export const computeChange = (before: SessionDetail | undefined, after: SessionDetail): SessionEvent => {
   const { data, messages, ...rest } = after
   const [run] = data.runs
   return {
     ...rest,
-    rows: patch<Row>(before?.data.runs[0]?.rows ?? [], run?.rows ?? []),
-    pool: tail(before?.data.pool ?? [], data.pool),
-    messages: tail(before?.messages ?? [], messages),
+    rows: computePatch<Row>(before?.data.runs[0]?.rows ?? [], run?.rows ?? []),
+    pool: findTail(before?.data.pool ?? [], data.pool),
+    messages: findTail(before?.messages ?? [], messages),
     sums: run?.sums ?? []
   }
 }
 
-const side = (world: SessionQueries.World, source: Source, runId: string | undefined): Side | undefined => {
+const buildSide = (world: SessionQueries.World, source: Source, runId: string | undefined): Side | undefined => {
   const { session } = source
-  const summary = SessionQueries.summary(world, session)
-  const title = nameOf({ ...world, id: session.id }, session.title)
+  const summary = SessionQueries.summarize(world, session)
+  const title = chooseName({ ...world, id: session.id }, session.title)
   if (runId === undefined) {
     const { duration, models, status, tools, ...rest } = summary
-    return { ...pick(rest), session: session.id, name: title, duration, status, models, tools }
+    return { ...pickTotals(rest), session: session.id, name: title, duration, status, models, tools }
   }
-  const run = runsOf(world, session.id, source).find(({ id }) => id === runId)
+  const run = summarizeRuns(world, session.id, source).find(({ id }) => id === runId)
   const facts = world.facts.get(session.id)
   if (run === undefined || facts === undefined) return undefined
   return {
-    ...pick(run),
+    ...pickTotals(run),
     session: session.id,
     run: runId,
     name: run.prompt ?? title,
-    duration: SessionQueries.durationOf(facts, ({ id }) => id === runId),
+    duration: SessionQueries.sumDurations(facts, ({ id }) => id === runId),
     status: run.status,
     models: Array.from(new Set(facts.modelCalls.filter((call) => call.run === runId).map(({ model }) => model))).toSorted(),
     tools: Array.from(new Set(facts.toolCalls.filter((call) => call.run === runId).map(({ name }) => name))).toSorted()
   }
 }
 
-const pick = ({ cost, errors, modelCalls, runs, steps, tokens, toolCalls, unpriced }: ReturnType<typeof SessionFacts.totals>) =>
+const pickTotals = ({ cost, errors, modelCalls, runs, steps, tokens, toolCalls, unpriced }: ReturnType<typeof SessionFacts.sumTotals>) =>
   ({ cost, errors, modelCalls, runs, steps, tokens, toolCalls, unpriced })
 
 /** Compares two sessions, or runs of them; undefined where one has no such run. */
@@ -203,9 +203,9 @@ export const compare = (
   [left, leftRun]: readonly [Source, string | undefined],
   [right, rightRun]: readonly [Source, string | undefined]
 ): Comparison | undefined => {
-  const [one, other] = [side(world, left, leftRun), side(world, right, rightRun)]
+  const [one, other] = [buildSide(world, left, leftRun), buildSide(world, right, rightRun)]
   if (one === undefined || other === undefined) return undefined
-  const data = TraceView.data([{ name: one.name, trace: traceOf(left, leftRun) }, { name: other.name, trace: traceOf(right, rightRun) }])
+  const data = TraceView.buildData([{ name: one.name, trace: buildTrace(left, leftRun) }, { name: other.name, trace: buildTrace(right, rightRun) }])
   const index = data.diff?.findIndex(({ state }) => state !== "same") ?? -1
   const first = data.diff?.[index]
   const [a, b] = data.runs

@@ -10,7 +10,7 @@
 import * as Predicate from "effect/Predicate"
 import type { Status } from "../../domain/Cost.ts"
 import type { Entry, Kind } from "../../domain/RecordEvent.ts"
-import { oneLine } from "../trace/Row.ts"
+import { toOneLine } from "../trace/Row.ts"
 import type { Note, ReplaySource, Score, Tokens, Totals } from "./StudioApi.ts"
 
 /** Kinds of entries that the facts are made of. */
@@ -103,7 +103,7 @@ export interface SessionFacts {
 export const noTokens: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, reasoning: 0 }
 
 /** Adds tokens field by field. */
-export const plus = (a: Tokens, b: Tokens): Tokens => ({
+export const addTokens = (a: Tokens, b: Tokens): Tokens => ({
   input: a.input + b.input,
   output: a.output + b.output,
   cacheRead: a.cacheRead + b.cacheRead,
@@ -112,11 +112,11 @@ export const plus = (a: Tokens, b: Tokens): Tokens => ({
 })
 
 /** Adds US dollars, exact to a millionth of a millionth: sums of prices are no sums of binary fractions. */
-export const plusCost = (a: number | undefined, b: number | undefined): number | undefined =>
+export const addCost = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? a ?? b : Math.round((a + b) * 1e12) / 1e12
 
 /** Counts everything that was read and written. */
-export const countOf = ({ cacheRead, cacheWrite, input, output }: Tokens): number => input + cacheRead + cacheWrite + output
+export const countTokens = ({ cacheRead, cacheWrite, input, output }: Tokens): number => input + cacheRead + cacheWrite + output
 
 /** Facts of a session of which nothing is known. */
 export const make = (id: string): SessionFacts => ({
@@ -137,7 +137,7 @@ export const make = (id: string): SessionFacts => ({
   open: new Map()
 })
 
-const runOf = (facts: SessionFacts, { at, turnId }: Entry): RunFacts => {
+const getRun = (facts: SessionFacts, { at, turnId }: Entry): RunFacts => {
   const known = facts.runs.get(turnId)
   if (known !== undefined) return known
   const made: RunFacts = { id: turnId, startedAt: at, provider: "", model: "", endedAt: undefined, exit: undefined, failure: undefined, steps: new Set() }
@@ -146,33 +146,33 @@ const runOf = (facts: SessionFacts, { at, turnId }: Entry): RunFacts => {
 }
 
 /** The skill of a call of `skill_view` or `skill_manage`; the files beside a skill are not the skill. */
-const skillOf = (tool: string, args: unknown): SkillUse | undefined => {
+const findSkillUse = (tool: string, args: unknown): SkillUse | undefined => {
   if (!Predicate.isObject(args) || typeof args["name"] !== "string") return undefined
-  const name = oneLine(args["name"])
+  const name = toOneLine(args["name"])
   if (tool === "skill_view") return typeof args["file_path"] === "string" ? undefined : { name, kind: "load" }
   return tool === "skill_manage" ? { name, kind: "edit" } : undefined
 }
 
 /** Adds an entry. `clean` takes secrets out of a text. */
-export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: (text: string) => string): void => {
+export const addEntry = (facts: SessionFacts, sequence: number, entry: Entry, clean: (text: string) => string): void => {
   const { at, event, turnId } = entry
-  const said = (text: string): string => oneLine(clean(text))
+  const cleanLine = (text: string): string => toOneLine(clean(text))
   facts.sequence = sequence
   if (facts.startedAt === 0) facts.startedAt = at
   facts.activeAt = Math.max(facts.activeAt, at)
   switch (event._tag) {
     case "RunStarted": {
-      const run = { ...runOf(facts, entry), provider: event.provider, model: event.model }
+      const run = { ...getRun(facts, entry), provider: event.provider, model: event.model }
       facts.runs.set(turnId, run)
       facts.source ??= event.source
       facts.cwd = clean(event.cwd)
       return
     }
     case "RunEnded": {
-      const run = runOf(facts, entry)
+      const run = getRun(facts, entry)
       run.endedAt = at
       run.exit = event.exit
-      run.failure = event.failure === undefined ? undefined : said(event.failure.message)
+      run.failure = event.failure === undefined ? undefined : cleanLine(event.failure.message)
       return
     }
     case "AttemptStarted": {
@@ -182,7 +182,7 @@ export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: 
       }
       facts.modelCalls.push(call)
       facts.open.set(`attempt ${event.apiRequestId}`, call)
-      if (event.task === undefined) runOf(facts, entry).steps.add(event.step)
+      if (event.task === undefined) getRun(facts, entry).steps.add(event.step)
       return
     }
     case "AttemptEnded": {
@@ -197,7 +197,7 @@ export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: 
       call.costStatus = cost?.status
       call.cost = cost === undefined || cost.usd === null || cost.status === "unknown" ? undefined : cost.usd
       call.reason = failure?.reason ?? failure?.type
-      call.message = failure === undefined ? undefined : said(failure.message)
+      call.message = failure === undefined ? undefined : cleanLine(failure.message)
       if (usage === undefined) return
       call.tokens = {
         input: usage.inputTokens, output: usage.outputTokens, cacheRead: usage.cacheReadTokens, cacheWrite: usage.cacheWriteTokens,
@@ -207,7 +207,7 @@ export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: 
     }
     case "CallStarted": {
       const call: ToolCall = {
-        run: turnId, at, name: event.name, millis: undefined, status: "open", reason: undefined, skill: skillOf(event.name, event.args)
+        run: turnId, at, name: event.name, millis: undefined, status: "open", reason: undefined, skill: findSkillUse(event.name, event.args)
       }
       facts.toolCalls.push(call)
       facts.open.set(`call ${event.callId}`, call)
@@ -226,7 +226,7 @@ export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: 
       return
     }
     case "ChildStarted":
-      facts.children.push({ session: event.sessionId, goal: said(event.goal), role: event.role })
+      facts.children.push({ session: event.sessionId, goal: cleanLine(event.goal), role: event.role })
       return
     case "Gap":
       facts.lost += event.entries
@@ -239,7 +239,7 @@ export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: 
       const key = `${run ?? ""} ${name}`
       facts.scores.delete(key)
       if (value === null) return
-      facts.scores.set(key, { name: said(name), value, at, ...(run === undefined ? {} : { run }), ...(comment === undefined ? {} : { comment: clean(comment) }) })
+      facts.scores.set(key, { name: cleanLine(name), value, at, ...(run === undefined ? {} : { run }), ...(comment === undefined ? {} : { comment: clean(comment) }) })
       return
     }
     case "Noted": {
@@ -253,7 +253,7 @@ export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: 
 export const hasFailed = ({ status }: ToolCall): boolean => status === "error" || status === "blocked"
 
 /** Sums runs, model calls and tool calls. */
-export const totals = (
+export const sumTotals = (
   runs: ReadonlyArray<RunFacts>,
   modelCalls: ReadonlyArray<ModelCall>,
   toolCalls: ReadonlyArray<ToolCall>
@@ -263,9 +263,9 @@ export const totals = (
   let unpriced = 0
   let errors = toolCalls.filter(hasFailed).length + runs.filter(({ exit }) => exit === "failed").length
   for (const call of modelCalls) {
-    tokens = plus(tokens, call.tokens)
-    if (call.cost !== undefined) cost = plusCost(cost, call.cost)
-    else if (countOf(call.tokens) > 0) unpriced++
+    tokens = addTokens(tokens, call.tokens)
+    if (call.cost !== undefined) cost = addCost(cost, call.cost)
+    else if (countTokens(call.tokens) > 0) unpriced++
     if (call.status === "failed") errors++
   }
   return {

@@ -13,7 +13,7 @@ import type { SessionStoreError } from "../../domain/AgentError.ts"
 import * as StoredForm from "../../session/StoredForm.ts"
 import { SessionActivity } from "../../session/SessionActivity.ts"
 import { type Session, SessionStore } from "../../session/SessionStore.ts"
-import { oneLine } from "../trace/Row.ts"
+import { toOneLine } from "../trace/Row.ts"
 import * as SessionFacts from "./SessionFacts.ts"
 import { nowhere, type World } from "./SessionQueries.ts"
 
@@ -25,26 +25,26 @@ export interface Index {
   readonly current: Effect.Effect<World, SessionStoreError>
 }
 
-const linksOf = (sessions: ReadonlyMap<string, Session>, facts: ReadonlyMap<string, SessionFacts.SessionFacts>) => {
+const collectLinks = (sessions: ReadonlyMap<string, Session>, facts: ReadonlyMap<string, SessionFacts.SessionFacts>) => {
   const parents = new Map<string, string>()
   const children = new Map<string, Array<string>>()
   const replays = new Map<string, Array<string>>()
-  const push = (map: Map<string, Array<string>>, key: string, value: string): void => {
+  const addToList = (map: Map<string, Array<string>>, key: string, value: string): void => {
     const known = map.get(key)
     if (known === undefined) map.set(key, [value])
     else known.push(value)
   }
-  const link = (parent: string, child: string): void => {
+  const linkChild = (parent: string, child: string): void => {
     if (parents.has(child) || parent === child) return
     parents.set(child, parent)
-    push(children, parent, child)
+    addToList(children, parent, child)
   }
   for (const one of facts.values()) {
-    for (const { session } of one.children) link(one.id, session)
-    if (one.replayOf !== undefined) push(replays, one.replayOf.session, one.id)
+    for (const { session } of one.children) linkChild(one.id, session)
+    if (one.replayOf !== undefined) addToList(replays, one.replayOf.session, one.id)
   }
   for (const { continues, id, parentId } of sessions.values()) {
-    if (parentId !== undefined && continues === undefined && sessions.has(parentId)) link(parentId, id)
+    if (parentId !== undefined && continues === undefined && sessions.has(parentId)) linkChild(parentId, id)
   }
   return { parents, children, replays }
 }
@@ -82,18 +82,18 @@ export const make = (
           Effect.sync(() => {
             const known = facts.get(entry.sessionId) ?? SessionFacts.make(entry.sessionId)
             facts.set(entry.sessionId, known)
-            SessionFacts.add(known, number, entry, clean)
+            SessionFacts.addEntry(known, number, entry, clean)
             sequence = number
           }))
         sequence = Math.max(sequence, newest)
       }
       const unknown = found.flatMap(({ id }) => prompts.has(id) ? [] : [id])
-      for (const [id, text] of yield* activity.prompts(unknown)) prompts.set(id, oneLine(clean(text)))
-      world = { sequence, sessions, removed: new Set(removed), facts, running: yield* activity.running, prompts, ...linksOf(sessions, facts) }
+      for (const [id, text] of yield* activity.prompts(unknown)) prompts.set(id, toOneLine(clean(text)))
+      world = { sequence, sessions, removed: new Set(removed), facts, running: yield* activity.running, prompts, ...collectLinks(sessions, facts) }
       return world
     })
 
-    const ifThere = (work: Effect.Effect<World, SessionStoreError>) =>
+    const runIfThere = (work: Effect.Effect<World, SessionStoreError>) =>
       lock.withPermit(Effect.flatMap(exists, (isThere) => isThere ? work : Effect.succeed(nowhere)))
 
     const noted = Effect.gen(function*() {
@@ -102,7 +102,7 @@ export const make = (
       return yield* read
     })
     return {
-      refresh: ifThere(noted),
-      current: ifThere(Effect.flatMap(activity.version, (now) => now === version ? Effect.succeed(world) : noted))
+      refresh: runIfThere(noted),
+      current: runIfThere(Effect.flatMap(activity.version, (now) => now === version ? Effect.succeed(world) : noted))
     }
   })

@@ -77,23 +77,23 @@ interface Event {
   readonly data: unknown
 }
 
-const problem = (message: string): Event => ({ event: "problem", id: undefined, data: { error: message } satisfies Problem })
+const makeProblemEvent = (message: string): Event => ({ event: "problem", id: undefined, data: { error: message } satisfies Problem })
 
 /** Sessions of a world by id, as text, to tell which changed. */
-const textsOf = (summaries: ReadonlyArray<SessionSummary>): Map<string, string> => new Map(summaries.map((one) => [one.id, JSON.stringify(one)]))
+const serializeSummaries = (summaries: ReadonlyArray<SessionSummary>): Map<string, string> => new Map(summaries.map((one) => [one.id, JSON.stringify(one)]))
 
-const summaries = (world: SessionQueries.World): ReadonlyArray<SessionSummary> =>
+const listSummaries = (world: SessionQueries.World): ReadonlyArray<SessionSummary> =>
   SessionQueries.find(world, { children: true, sort: "started", order: "asc" }, new Set())
 
 /** Sessions that changed since a sequence of the record and all that were removed, then each change; changes alone without a sequence. */
-export const ofSessions = ({ worlds }: News, after: number | undefined): Stream.Stream<Event> => {
+export const streamSessions = ({ worlds }: News, after: number | undefined): Stream.Stream<Event> => {
   let known: Map<string, string> | undefined
   return Stream.flatMap(worlds, (reading) => {
-    if (Result.isFailure(reading)) return Stream.succeed(problem(reading.failure.message))
+    if (Result.isFailure(reading)) return Stream.succeed(makeProblemEvent(reading.failure.message))
     const world = reading.success
-    const all = summaries(world)
+    const all = listSummaries(world)
     const before = known
-    known = textsOf(all)
+    known = serializeSummaries(all)
     const isNews = (one: SessionSummary): boolean =>
       before === undefined ? after !== undefined && (world.facts.get(one.id)?.sequence ?? 0) > after : before.get(one.id) !== known?.get(one.id)
     const data: SessionsEvent = {
@@ -110,7 +110,7 @@ export const ofSessions = ({ worlds }: News, after: number | undefined): Stream.
 }
 
 /** A session from what the page has of it, then each change. What happens in other sessions is passed over. */
-export const ofSession = (
+export const streamSession = (
   { worlds }: News,
   id: string,
   before: SessionDetail | undefined,
@@ -121,29 +121,29 @@ export const ofSession = (
   let stamp = ""
   const isNews = (reading: Reading): boolean => {
     const earlier = stamp
-    stamp = Result.isSuccess(reading) ? SessionQueries.stamp(reading.success, id) : ""
+    stamp = Result.isSuccess(reading) ? SessionQueries.makeStamp(reading.success, id) : ""
     return stamp === "" || stamp !== earlier
   }
   return Stream.mapEffect(Stream.filter(worlds, isNews), (reading) =>
     Effect.fromResult(reading).pipe(
       Effect.flatMap(read),
       Effect.map((now): Option.Option<Event> => {
-        const data: SessionEvent = SessionDetails.change(known, now)
-        const isSame = known !== undefined && JSON.stringify({ ...SessionDetails.change(known, known), sequence: 0 }) === JSON.stringify({ ...data, sequence: 0 })
+        const data: SessionEvent = SessionDetails.computeChange(known, now)
+        const isSame = known !== undefined && JSON.stringify({ ...SessionDetails.computeChange(known, known), sequence: 0 }) === JSON.stringify({ ...data, sequence: 0 })
         known = now
         if (isSame && !isFirst) return Option.none()
         isFirst = false
         return Option.some({ event: "session", id: now.sequence, data })
       }),
-      Effect.catch(({ message }) => Effect.succeed(Option.some(problem(message))))
+      Effect.catch(({ message }) => Effect.succeed(Option.some(makeProblemEvent(message))))
     )).pipe(Stream.flatMap((event) => Option.match(event, { onNone: () => Stream.empty, onSome: Stream.succeed })))
 }
 
-const encode = ({ data, event, id }: Event): string => `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
+const encodeEvent = ({ data, event, id }: Event): string => `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
 
 /** A response that sends events until the browser goes away. */
 export const respond = (events: Stream.Stream<Event>): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.stream(
-    Stream.encodeText(Stream.merge(Stream.map(events, encode), Stream.map(Stream.tick(heartbeat), () => ": alive\n\n"))),
+    Stream.encodeText(Stream.merge(Stream.map(events, encodeEvent), Stream.map(Stream.tick(heartbeat), () => ": alive\n\n"))),
     { contentType: "text/event-stream; charset=utf-8", headers: { "x-accel-buffering": "no" } }
   )

@@ -15,18 +15,18 @@ export class Refusal extends Schema.TaggedError<Refusal>("hermes-effect/observab
 }) {}
 
 /** A request that means nothing. */
-export const wrong = (message: string): Refusal => new Refusal({ status: 400, message })
+export const makeBadRequest = (message: string): Refusal => new Refusal({ status: 400, message })
 
 /** Longest body of a write, in bytes. */
 export const longestBody = 2_000_000
 
-const one = <A extends string>(name: string, value: string | null, known: ReadonlyArray<A>): Effect.Effect<A | undefined, Refusal> => {
+const readChoice = <A extends string>(name: string, value: string | null, known: ReadonlyArray<A>): Effect.Effect<A | undefined, Refusal> => {
   if (value === null) return Effect.succeed(undefined)
   const found = known.find((each) => each === value)
-  return found === undefined ? Effect.fail(wrong(`${name} is one of ${known.join(", ")}, not ${JSON.stringify(value)}`)) : Effect.succeed(found)
+  return found === undefined ? Effect.fail(makeBadRequest(`${name} is one of ${known.join(", ")}, not ${JSON.stringify(value)}`)) : Effect.succeed(found)
 }
 
-const number = (
+const readNumber = (
   name: string,
   value: string | null,
   { from = -Infinity, to = Infinity, whole = false }: { readonly from?: number; readonly to?: number; readonly whole?: boolean } = {}
@@ -35,7 +35,7 @@ const number = (
   const read = value.trim() === "" ? Number.NaN : Number(value)
   if (Number.isFinite(read) && read >= from && read <= to && (!whole || Number.isInteger(read))) return Effect.succeed(read)
   const range = `${from === -Infinity ? "" : ` from ${from}`}${to === Infinity ? "" : ` to ${to}`}`
-  return Effect.fail(wrong(`${name} is a ${whole ? "whole " : ""}number${range}, not ${JSON.stringify(value)}`))
+  return Effect.fail(makeBadRequest(`${name} is a ${whole ? "whole " : ""}number${range}, not ${JSON.stringify(value)}`))
 }
 
 const names: ReadonlySet<string> = new Set([
@@ -43,48 +43,48 @@ const names: ReadonlySet<string> = new Set([
 ])
 
 /** Reads the query of a list. Parameters in `more` belong to the endpoint; any other unknown name is refused. */
-export const query = Effect.fnUntraced(function*(
+export const readQuery = Effect.fnUntraced(function*(
   search: URLSearchParams,
   more: ReadonlyArray<string> = []
 ): Effect.fn.Return<SessionQuery, Refusal> {
   const unknown = Array.from(search.keys()).find((name) => !names.has(name) && !more.includes(name))
-  if (unknown !== undefined) return yield* wrong(`unknown parameter ${JSON.stringify(unknown)}: the parameters are ${[...names, ...more].join(", ")}`)
-  const all = (name: string) => search.has(name) ? search.getAll(name) : undefined
-  const status: ReadonlyArray<Status | undefined> = yield* Effect.forEach(search.getAll("status"), (value) => one("status", value, SessionQueries.statuses))
-  const children = yield* one("children", search.get("children"), ["true", "false"])
-  const sort: Sort | undefined = yield* one("sort", search.get("sort"), SessionQueries.sorts)
+  if (unknown !== undefined) return yield* makeBadRequest(`unknown parameter ${JSON.stringify(unknown)}: the parameters are ${[...names, ...more].join(", ")}`)
+  const readValues = (name: string) => search.has(name) ? search.getAll(name) : undefined
+  const status: ReadonlyArray<Status | undefined> = yield* Effect.forEach(search.getAll("status"), (value) => readChoice("status", value, SessionQueries.statuses))
+  const children = yield* readChoice("children", search.get("children"), ["true", "false"])
+  const sort: Sort | undefined = yield* readChoice("sort", search.get("sort"), SessionQueries.sorts)
   return {
     q: search.get("q") ?? undefined,
-    source: all("source"),
-    model: all("model"),
-    tool: all("tool"),
+    source: readValues("source"),
+    model: readValues("model"),
+    tool: readValues("tool"),
     status: status.length === 0 ? undefined : status.filter((each) => each !== undefined),
-    since: yield* number("since", search.get("since")),
-    until: yield* number("until", search.get("until")),
-    minCost: yield* number("minCost", search.get("minCost"), { from: 0 }),
+    since: yield* readNumber("since", search.get("since")),
+    until: yield* readNumber("until", search.get("until")),
+    minCost: yield* readNumber("minCost", search.get("minCost"), { from: 0 }),
     children: children === undefined ? undefined : children === "true",
     sort,
-    order: yield* one("order", search.get("order"), ["asc", "desc"]),
-    limit: yield* number("limit", search.get("limit"), { from: 1, to: SessionQueries.limits.most, whole: true }),
-    offset: yield* number("offset", search.get("offset"), { from: 0, whole: true }),
-    utcOffset: yield* number("utcOffset", search.get("utcOffset"), { from: -1440, to: 1440, whole: true })
+    order: yield* readChoice("order", search.get("order"), ["asc", "desc"]),
+    limit: yield* readNumber("limit", search.get("limit"), { from: 1, to: SessionQueries.limits.most, whole: true }),
+    offset: yield* readNumber("offset", search.get("offset"), { from: 0, whole: true }),
+    utcOffset: yield* readNumber("utcOffset", search.get("utcOffset"), { from: -1440, to: 1440, whole: true })
   }
 })
 
 const formats: ReadonlyArray<ExportFormat> = ["atif", "jsonl", "sharegpt"]
 
 /** Reads the format of an export. */
-export const format = (search: URLSearchParams): Effect.Effect<ExportFormat, Refusal> =>
-  Effect.flatMap(one("format", search.get("format"), formats), (found) =>
-    found === undefined ? Effect.fail(wrong(`format is missing: it is one of ${formats.join(", ")}`)) : Effect.succeed(found))
+export const readFormat = (search: URLSearchParams): Effect.Effect<ExportFormat, Refusal> =>
+  Effect.flatMap(readChoice("format", search.get("format"), formats), (found) =>
+    found === undefined ? Effect.fail(makeBadRequest(`format is missing: it is one of ${formats.join(", ")}`)) : Effect.succeed(found))
 
 /** Reads if an export is to be an archive with a file for each session. */
-export const archive = (search: URLSearchParams): Effect.Effect<boolean, Refusal> =>
-  Effect.map(one("archive", search.get("archive"), ["true", "false"]), (found) => found === "true")
+export const readArchiveFlag = (search: URLSearchParams): Effect.Effect<boolean, Refusal> =>
+  Effect.map(readChoice("archive", search.get("archive"), ["true", "false"]), (found) => found === "true")
 
 /** Reads a sequence of the record; undefined where none is given. */
-export const sequence = (value: string | null | undefined): Effect.Effect<number | undefined, Refusal> =>
-  number("after", value ?? null, { from: 0, whole: true })
+export const readSequence = (value: string | null | undefined): Effect.Effect<number | undefined, Refusal> =>
+  readNumber("after", value ?? null, { from: 0, whole: true })
 
 const ReplayBody = Schema.Struct({
   position: Schema.optionalKey(Schema.Natural),
@@ -106,19 +106,19 @@ const NoteBody = Schema.Struct({
   position: Schema.optionalKey(Schema.Natural)
 })
 
-const body = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
+const makeBodyReader = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S) => {
   const decode = Schema.decodeUnknownEffect(schema)
   return (text: string): Effect.Effect<S["Type"], Refusal> =>
     Option.match(Json.parse(text), {
-      onNone: () => Effect.fail(wrong("the body is not JSON")),
+      onNone: () => Effect.fail(makeBadRequest("the body is not JSON")),
       onSome: (value) =>
-        Effect.mapError(decode(value, { onExcessProperty: "error" }), (error) => wrong(`the body does not fit: ${error.message.replace(/\s+/gu, " ")}`))
+        Effect.mapError(decode(value, { onExcessProperty: "error" }), (error) => makeBadRequest(`the body does not fit: ${error.message.replace(/\s+/gu, " ")}`))
     })
 }
 
 /** Reads the body of a replay. */
-export const replay: (text: string) => Effect.Effect<ReplayRequest, Refusal> = body(ReplayBody)
+export const replay: (text: string) => Effect.Effect<ReplayRequest, Refusal> = makeBodyReader(ReplayBody)
 /** Reads the body of a score. */
-export const score: (text: string) => Effect.Effect<ScoreRequest, Refusal> = body(ScoreBody)
+export const score: (text: string) => Effect.Effect<ScoreRequest, Refusal> = makeBodyReader(ScoreBody)
 /** Reads the body of a note. */
-export const note: (text: string) => Effect.Effect<NoteRequest, Refusal> = body(NoteBody)
+export const note: (text: string) => Effect.Effect<NoteRequest, Refusal> = makeBodyReader(NoteBody)

@@ -9,11 +9,11 @@ import type { Problem } from "./StudioApi.ts"
 export type Response = HttpServerResponse.HttpServerResponse
 
 /** A value as JSON. */
-export const json = (value: unknown, status = 200): Response =>
+export const makeJsonResponse = (value: unknown, status = 200): Response =>
   HttpServerResponse.text(JSON.stringify(value), { status, contentType: "application/json; charset=utf-8" })
 
 /** A failure: the condition, then what to do. */
-export const problem = (status: number, message: string): Response => json({ error: message } satisfies Problem, status)
+export const makeProblem = (status: number, message: string): Response => makeJsonResponse({ error: message } satisfies Problem, status)
 
 const safety = {
   "cache-control": "no-store",
@@ -25,7 +25,7 @@ const safety = {
 }
 
 /** Adds the headers that keep other sites out. A response without a policy of its own may load and run nothing. */
-export const withSafety = (response: Response): Response => {
+export const addSafetyHeaders = (response: Response): Response => {
   const safe = HttpServerResponse.setHeaders(response, safety)
   return "content-security-policy" in response.headers
     ? safe
@@ -50,7 +50,7 @@ const page = `<!doctype html>
 `
 
 /** The file of a path; undefined where there is none. */
-export const file = (path: string): Response | undefined => {
+export const findPageFile = (path: string): Response | undefined => {
   switch (path) {
     case "/":
       return HttpServerResponse.text(page, { contentType: "text/html; charset=utf-8", headers: { "content-security-policy": policy } })

@@ -16,7 +16,7 @@ import * as SessionFork from "../../session/SessionFork.ts"
 import { type Session, SessionStore } from "../../session/SessionStore.ts"
 import type { SessionFacts } from "./SessionFacts.ts"
 import type { Note, NoteRequest, Replayed, ReplayRequest, Score, ScoreRequest } from "./StudioApi.ts"
-import { type Refusal, wrong } from "./StudioRequests.ts"
+import { type Refusal, makeBadRequest } from "./StudioRequests.ts"
 
 /** A run of a session that was prepared for it. */
 export interface ReplayRun {
@@ -40,20 +40,20 @@ export interface Target {
 }
 
 /** The beginning of a replay, and its differences to the source. */
-interface Place extends Pick<ReplayRun, "goesOn" | "prompt"> {
+interface ReplayPlace extends Pick<ReplayRun, "goesOn" | "prompt"> {
   readonly position: number
   readonly history: ReadonlyArray<Prompt.Message>
   readonly changed: ReadonlyArray<string>
 }
 
-const lastQuestion = (messages: ReadonlyArray<Prompt.Message>): Prompt.UserMessage["content"] => {
+const findLastQuestion = (messages: ReadonlyArray<Prompt.Message>): Prompt.UserMessage["content"] => {
   const message = messages.findLast(({ role }) => role === "user")
   return message?.role === "user" ? message.content : [Prompt.textPart({ text: "Continue." })]
 }
 
 /** Replaces the result of a call; the messages up to the last result of its step. */
-const withResult = (messages: ReadonlyArray<Prompt.Message>, callId: string, text: string): ReadonlyArray<Prompt.Message> | undefined => {
-  const at = messages.findLastIndex((message) => Conversation.resultIds(message).includes(callId))
+const replaceResult = (messages: ReadonlyArray<Prompt.Message>, callId: string, text: string): ReadonlyArray<Prompt.Message> | undefined => {
+  const at = messages.findLastIndex((message) => Conversation.listResultIds(message).includes(callId))
   if (at === -1) return undefined
   const end = messages.findIndex(({ role }, index) => index > at && role !== "tool")
   return messages.slice(0, end === -1 ? messages.length : end).map((message, index) =>
@@ -66,40 +66,40 @@ const withResult = (messages: ReadonlyArray<Prompt.Message>, callId: string, tex
 }
 
 /** Finds the place of a replay in the messages of its source. */
-const placeOf = (messages: ReadonlyArray<Prompt.Message>, { model, position, prompt, result }: ReplayRequest): Effect.Effect<Place, Refusal> => {
+const findReplayPlace = (messages: ReadonlyArray<Prompt.Message>, { model, position, prompt, result }: ReplayRequest): Effect.Effect<ReplayPlace, Refusal> => {
   const models = model === undefined ? [] : ["model"]
   if (result !== undefined) {
-    if (position !== undefined || prompt !== undefined) return Effect.fail(wrong("a replay with a result takes no position and no prompt"))
-    const history = withResult(messages, result.callId, result.text)
+    if (position !== undefined || prompt !== undefined) return Effect.fail(makeBadRequest("a replay with a result takes no position and no prompt"))
+    const history = replaceResult(messages, result.callId, result.text)
     return history === undefined
-      ? Effect.fail(wrong(`no call ${JSON.stringify(result.callId)} of this session has a result`))
-      : Effect.succeed({ position: history.length, history, prompt: lastQuestion(history), goesOn: true, changed: ["result", ...models] })
+      ? Effect.fail(makeBadRequest(`no call ${JSON.stringify(result.callId)} of this session has a result`))
+      : Effect.succeed({ position: history.length, history, prompt: findLastQuestion(history), goesOn: true, changed: ["result", ...models] })
   }
   const message = position === undefined ? undefined : messages[position]
-  if (position === undefined || message === undefined) return Effect.fail(wrong(`position is missing or too large: this session has ${messages.length} messages, from 0`))
+  if (position === undefined || message === undefined) return Effect.fail(makeBadRequest(`position is missing or too large: this session has ${messages.length} messages, from 0`))
   const history = messages.slice(0, position)
   if (message.role === "user") {
     const isSame = prompt === undefined
     const content = isSame ? message.content : [Prompt.textPart({ text: prompt }), ...message.content.filter(({ type }) => type === "file")]
     return Effect.succeed({ position, history, prompt: content, goesOn: false, changed: [...(isSame ? [] : ["prompt"]), ...models] })
   }
-  if (message.role !== "assistant") return Effect.fail(wrong("position is that of a user message or an answer; use result to change a result"))
-  if (prompt !== undefined) return Effect.fail(wrong("a prompt goes with the position of a user message"))
-  return Effect.succeed({ position, history, prompt: lastQuestion(history), goesOn: true, changed: models })
+  if (message.role !== "assistant") return Effect.fail(makeBadRequest("position is that of a user message or an answer; use result to change a result"))
+  if (prompt !== undefined) return Effect.fail(makeBadRequest("a prompt goes with the position of a user message"))
+  return Effect.succeed({ position, history, prompt: findLastQuestion(history), goesOn: true, changed: models })
 }
 
 const checkRun = ({ facts }: Target, run: string | undefined): Effect.Effect<void, Refusal> =>
-  run === undefined || facts?.runs.has(run) === true ? Effect.void : Effect.fail(wrong(`this session has no run ${JSON.stringify(run)}`))
+  run === undefined || facts?.runs.has(run) === true ? Effect.void : Effect.fail(makeBadRequest(`this session has no run ${JSON.stringify(run)}`))
 
 /** Appends an event to the record of a session. */
-const append = (sessionId: Ids.SessionId, turnId: string, event: RecordEvent) => appendChecked(sessionId, Ids.TurnId.make(turnId), event)
+const appendEvent = (sessionId: Ids.SessionId, turnId: string, event: RecordEvent) => appendChecked(sessionId, Ids.TurnId.make(turnId), event)
 
 /** Writes of a studio with a way to run sessions again; `heard` is told when a run has got further. */
 export const make = (replay: Replay, heard: Effect.Effect<void>) => ({
   replay: Effect.fnUntraced(function*({ session }: Target, request: ReplayRequest) {
     const store = yield* SessionStore
     const messages = yield* store.messages(session.id)
-    const place = yield* placeOf(messages, request)
+    const place = yield* findReplayPlace(messages, request)
     const { changed, goesOn, history, position, prompt } = place
     const made = yield* SessionFork.fork(session, { history, originals: messages, position, changed, source: "replay", model: request.model })
     yield* replay({ session: made, prompt, goesOn, model: request.model }, heard).pipe(
@@ -111,15 +111,15 @@ export const make = (replay: Replay, heard: Effect.Effect<void>) => ({
   score: Effect.fnUntraced(function*(target: Target, { comment, name, run, value }: ScoreRequest) {
     yield* checkRun(target, run)
     const more = { ...(run === undefined ? {} : { run: Ids.TurnId.make(run) }), ...(comment === undefined ? {} : { comment }) }
-    const at = yield* append(target.session.id, `${target.session.id}:score`, { _tag: "Scored", name, value, ...more })
+    const at = yield* appendEvent(target.session.id, `${target.session.id}:score`, { _tag: "Scored", name, value, ...more })
     return { name, value, ...more, at } satisfies Omit<Score, "value"> & { readonly value: Score["value"] | null }
   }),
 
   note: Effect.fnUntraced(function*(target: Target, { position, run, text }: NoteRequest) {
     yield* checkRun(target, run)
-    if (position !== undefined && position >= target.session.messageCount) return yield* wrong(`position is too large: this session has ${target.session.messageCount} messages, from 0`)
+    if (position !== undefined && position >= target.session.messageCount) return yield* makeBadRequest(`position is too large: this session has ${target.session.messageCount} messages, from 0`)
     const more = { ...(run === undefined ? {} : { run: Ids.TurnId.make(run) }), ...(position === undefined ? {} : { position }) }
-    const at = yield* append(target.session.id, `${target.session.id}:note`, { _tag: "Noted", text, ...more })
+    const at = yield* appendEvent(target.session.id, `${target.session.id}:note`, { _tag: "Noted", text, ...more })
     return { text, ...more, at } satisfies Note
   })
 })

@@ -19,7 +19,7 @@ export interface Change {
 export const limit = 1500
 
 /** Key by which rows are paired; without goals and models, which may differ. */
-const key = ({ depth, kind, name, task }: Row): string =>
+const makePairKey = ({ depth, kind, name, task }: Row): string =>
   kind === "agent" || kind === "llm" ? `${kind} ${depth} ${task}` : `${kind} ${depth} ${name}`
 
 /**
@@ -30,15 +30,15 @@ const isSame = (a: Row, b: Row): boolean =>
   a.status === b.status && (a.kind === "agent" || (a.name === b.name && a.text === b.text))
 
 /** Finds the longest list of equal pairs of places, in order; empty beyond the limit. */
-const common = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): ReadonlyArray<readonly [number, number]> => {
+const findCommonPairs = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): ReadonlyArray<readonly [number, number]> => {
   const most = Math.min(a.length + b.length, limit)
   const furthest = new Int32Array(2 * most + 3)
   const trail: Array<Int32Array> = []
   for (let edits = 0; edits <= most; edits++) {
     trail.push(furthest.slice())
     for (let k = -edits; k <= edits; k += 2) {
-      const down = k === -edits || (k !== edits && at(furthest, k - 1, most) < at(furthest, k + 1, most))
-      let x = down ? at(furthest, k + 1, most) : at(furthest, k - 1, most) + 1
+      const down = k === -edits || (k !== edits && getFurthest(furthest, k - 1, most) < getFurthest(furthest, k + 1, most))
+      let x = down ? getFurthest(furthest, k + 1, most) : getFurthest(furthest, k - 1, most) + 1
       let y = x - k
       while (x < a.length && y < b.length && a[x] === b[y]) {
         x++
@@ -51,7 +51,7 @@ const common = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): ReadonlyArr
   return []
 }
 
-const at = (places: Int32Array, k: number, most: number): number => places[k + most + 1] ?? 0
+const getFurthest = (places: Int32Array, k: number, most: number): number => places[k + most + 1] ?? 0
 
 const walkBack = (
   a: ReadonlyArray<string>,
@@ -65,9 +65,9 @@ const walkBack = (
   for (let d = edits; d >= 0; d--) {
     const before = trail[d] ?? new Int32Array()
     const k = x - y
-    const down = k === -d || (k !== d && at(before, k - 1, most) < at(before, k + 1, most))
+    const down = k === -d || (k !== d && getFurthest(before, k - 1, most) < getFurthest(before, k + 1, most))
     const previous = d === 0 ? 0 : down ? k + 1 : k - 1
-    const fromX = d === 0 ? 0 : at(before, previous, most)
+    const fromX = d === 0 ? 0 : getFurthest(before, previous, most)
     const fromY = fromX - previous
     while (x > fromX && y > fromY && x > 0 && y > 0) pairs.push([--x, --y])
     x = fromX
@@ -77,16 +77,16 @@ const walkBack = (
 }
 
 /** Compares the rows of two runs; every row of both is in exactly one change. */
-export const diff = (left: ReadonlyArray<Row>, right: ReadonlyArray<Row>): ReadonlyArray<Change> => {
-  const a = left.map(key)
-  const b = right.map(key)
+export const compareRows = (left: ReadonlyArray<Row>, right: ReadonlyArray<Row>): ReadonlyArray<Change> => {
+  const a = left.map(makePairKey)
+  const b = right.map(makePairKey)
   let start = 0
   while (start < a.length && start < b.length && a[start] === b[start]) start++
   let tail = 0
   while (tail < a.length - start && tail < b.length - start && a.at(-1 - tail) === b.at(-1 - tail)) tail++
   const pairs: Array<readonly [number, number]> = [
     ...Array.from({ length: start }, (_, index) => [index, index] as const),
-    ...common(a.slice(start, a.length - tail), b.slice(start, b.length - tail)).map(([x, y]) => [x + start, y + start] as const),
+    ...findCommonPairs(a.slice(start, a.length - tail), b.slice(start, b.length - tail)).map(([x, y]) => [x + start, y + start] as const),
     ...Array.from({ length: tail }, (_, index) => [a.length - tail + index, b.length - tail + index] as const)
   ]
   const changes: Array<Change> = []

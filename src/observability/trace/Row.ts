@@ -46,7 +46,7 @@ export interface Row {
 export type Draft = { -readonly [K in keyof Omit<Row, "depth" | "lane">]: Row[K] }
 
 /** Creates a draft; fields that are not given are empty, zero or -1. */
-export const draft = (fields: Pick<Draft, "kind" | "name"> & Partial<Draft>): Draft => ({
+export const makeDraft = (fields: Pick<Draft, "kind" | "name"> & Partial<Draft>): Draft => ({
   id: 0, parent: -1, text: "", start: 0, end: 0, status: "", model: "", task: "",
   promptTokens: 0, completionTokens: 0, cachedTokens: 0, cost: 0, details: [], ...fields
 })
@@ -60,7 +60,7 @@ export const isFailed = ({ status }: Pick<Row, "status">): boolean => failures.h
 const longest = 200
 
 /** Joins the lines of a text and cuts it to the length of a summary. */
-export const oneLine = (text: string): string => {
+export const toOneLine = (text: string): string => {
   const line = text.slice(0, longest * 4).replace(/\s+/gu, " ").trim()
   return line.length > longest ? `${line.slice(0, longest)}…` : line
 }
@@ -72,7 +72,7 @@ export const oneLine = (text: string): string => {
  *
  * Lanes are assigned among the children of a row: a child that begins while others run gets the first free lane.
  */
-export const place = (drafts: ReadonlyArray<Draft>): ReadonlyArray<Row> => {
+export const arrangeRows = (drafts: ReadonlyArray<Draft>): ReadonlyArray<Row> => {
   const children = new Map<number, Array<Draft>>()
   for (const one of drafts) {
     const siblings = children.get(one.parent)

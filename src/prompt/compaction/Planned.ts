@@ -30,7 +30,7 @@ const hasCalls = (message: Prompt.Message): boolean =>
   message.role === "assistant" && message.content.some(({ type }) => type === "tool-call")
 
 /** The conversation behind the system prompt, in units. */
-export const units = (messages: Messages, unit: CompactionPlan["keep"]["unit"]): ReadonlyArray<Messages> => {
+export const splitIntoUnits = (messages: Messages, unit: CompactionPlan["keep"]["unit"]): ReadonlyArray<Messages> => {
   const found: Array<Array<Prompt.Message>> = []
   let isOpen = false
   for (const message of messages) {
@@ -47,20 +47,20 @@ export const units = (messages: Messages, unit: CompactionPlan["keep"]["unit"]):
   return found
 }
 
-const withPlaceholders = (messages: Messages, end: number, tools: ReadonlyArray<string> | undefined): Messages =>
+const replaceOldResults = (messages: Messages, end: number, tools: ReadonlyArray<string> | undefined): Messages =>
   messages.map((message, at) => {
     if (at >= end || message.role !== "tool") return message
     const content = message.content.map((part) =>
-      part.type !== "tool-result" || tools?.includes(part.name) === false || Prune.resultOf(part) === placeholder ? part : Prune.withoutText(part, placeholder))
+      part.type !== "tool-result" || tools?.includes(part.name) === false || Prune.readResultText(part) === placeholder ? part : Prune.replaceResultText(part, placeholder))
     return content.every((part, index) => part === message.content[index]) ? message : Prompt.toolMessage({ content, options: message.options })
   })
 
 /** Old units in parts that fit `most` tokens each; a unit that is larger alone is a part. */
-const parts = (old: ReadonlyArray<Messages>, most: number): ReadonlyArray<Messages> => {
+const groupUnits = (old: ReadonlyArray<Messages>, most: number): ReadonlyArray<Messages> => {
   const found: Array<Array<Prompt.Message>> = []
   let tokens = 0
   for (const unit of old) {
-    const size = Split.tokensOfAll(unit)
+    const size = Split.estimateTotalTokens(unit)
     const last = found.at(-1)
     if (last === undefined || tokens + size > most) {
       found.push([...unit])
@@ -85,23 +85,23 @@ export const compact = <E>(
 ): Effect.Effect<Messages, E> =>
   Effect.gen(function*() {
     const first = messages[0]?.role === "system" ? 1 : 0
-    const all = units(messages.slice(first), keep.unit)
+    const all = splitIntoUnits(messages.slice(first), keep.unit)
     if (all.length <= keep.count) return messages
     const old = all.slice(0, all.length - keep.count)
     const end = first + old.flat().length
     if (strategy === "tool_result_compaction") {
-      const pruned = withPlaceholders(messages, end, compactableTools)
+      const pruned = replaceOldResults(messages, end, compactableTools)
       return pruned.every((message, at) => message === messages[at]) ? messages : pruned
     }
     const user = messages.findLastIndex(({ role }) => role === "user")
     const pinned = user >= first && user < end ? messages[user] : undefined
-    let summary = old.flat().map(SummaryText.summaryOf).findLast((found) => found !== undefined)
-    const middle = old.map((unit) => unit.filter((message) => message !== pinned && SummaryText.summaryOf(message) === undefined)).filter(({ length }) => length > 0)
+    let summary = old.flat().map(SummaryText.findSummary).findLast((found) => found !== undefined)
+    const middle = old.map((unit) => unit.filter((message) => message !== pinned && SummaryText.findSummary(message) === undefined)).filter(({ length }) => length > 0)
     if (middle.length === 0) return messages
-    for (const part of parts(middle, Math.max(reserved, window - reserved))) summary = yield* summarise(part, summary)
+    for (const part of groupUnits(middle, Math.max(reserved, window - reserved))) summary = yield* summarise(part, summary)
     return [
       ...messages.slice(0, first),
-      Prompt.userMessage({ content: [Prompt.textPart({ text: SummaryText.framed(summary ?? "") })] }),
+      Prompt.userMessage({ content: [Prompt.textPart({ text: SummaryText.frameSummary(summary ?? "") })] }),
       ...pinned === undefined ? [] : [pinned],
       ...messages.slice(end)
     ]

@@ -22,18 +22,18 @@ const commandChars = 80
 const errorChars = 200
 
 /** Text of a result, as a model reads it. */
-export const resultOf = (part: Prompt.ToolResultPart): string =>
+export const readResultText = (part: Prompt.ToolResultPart): string =>
   part.modelOutput === undefined
     ? Json.toText(part.result)
     : part.modelOutput.map((item) => item.type === "text" ? item.text : `[${item.mediaType}]`).join("\n")
 
-const line = (text: string, most: number): string => {
+const toShortLine = (text: string, most: number): string => {
   const flat = text.replaceAll(/\s+/g, " ").trim()
   return flat.length > most ? `${flat.slice(0, most).toWellFormed()}…` : flat
 }
 
-const texts = (params: Json.Fields, names: ReadonlyArray<string>): string =>
-  names.flatMap((name) => params[name] === undefined ? [] : [`${name} ${line(Json.toText(params[name]), commandChars)}`]).join(", ")
+const formatArguments = (params: Json.Fields, names: ReadonlyArray<string>): string =>
+  names.flatMap((name) => params[name] === undefined ? [] : [`${name} ${toShortLine(Json.toText(params[name]), commandChars)}`]).join(", ")
 
 const named: Readonly<Record<string, ReadonlyArray<string>>> = {
   terminal: ["command"],
@@ -43,55 +43,55 @@ const named: Readonly<Record<string, ReadonlyArray<string>>> = {
   search_files: ["pattern", "path"]
 }
 
-const exitCodeOf = (result: unknown): number | undefined => {
-  const code = Json.fields(result)["exit_code"]
+const readExitCode = (result: unknown): number | undefined => {
+  const code = Json.readFields(result)["exit_code"]
   return typeof code === "number" ? code : undefined
 }
 
 const errorWords = /error|exception|fatal|panic|denied|refused|not found|no such|timed? ?out|cannot/i
 
 /** Line of a failure that names it; a note that is written later needs its exact words. */
-const errorOf = (text: string): string => {
+const findErrorLine = (text: string): string => {
   const found = text.split(/\n|\\n/).find((one) => errorWords.test(one))
-  return found === undefined ? "" : `; it said: ${line(found, errorChars)}`
+  return found === undefined ? "" : `; it said: ${toShortLine(found, errorChars)}`
 }
 
 /** A line that stands for an old result; of a failure it has the line that names it. */
-export const lineOf = (part: Prompt.ToolResultPart, call: Prompt.ToolCallPart | undefined): string => {
-  const params = Json.fields(call?.params)
+export const summarizeResult = (part: Prompt.ToolResultPart, call: Prompt.ToolCallPart | undefined): string => {
+  const params = Json.readFields(call?.params)
   const names = Object.hasOwn(named, part.name) ? named[part.name] : undefined
-  const args = texts(params, names ?? Object.keys(params).slice(0, 2))
-  const text = resultOf(part)
+  const args = formatArguments(params, names ?? Object.keys(params).slice(0, 2))
+  const text = readResultText(part)
   const lines = text.split("\n").length
-  const code = exitCodeOf(part.result)
+  const code = readExitCode(part.result)
   const hasFailed = part.isFailure || (code !== undefined && code !== 0)
   return `[${part.name}${args === "" ? "" : ` (${args})`}${part.isFailure ? " failed" : ""}${code === undefined ? "" : `, exit code ${code}`}: ` +
-    `${text.length} characters in ${lines === 1 ? "1 line" : `${lines} lines`}, left out to save room${hasFailed ? errorOf(text) : ""}]`
+    `${text.length} characters in ${lines === 1 ? "1 line" : `${lines} lines`}, left out to save room${hasFailed ? findErrorLine(text) : ""}]`
 }
 
-/** Characters of a line of {@link lineOf} at most. */
+/** Characters of a line of {@link summarizeResult} at most. */
 const lineMost = 600
 
 /** True of a line that stands for a result already. */
-const isLine = (text: string): boolean => text.length <= lineMost && /^\[[^\n]*, left out to save room(?:; it said: [^\n]*)?\]$/.test(text)
+const isResultSummary = (text: string): boolean => text.length <= lineMost && /^\[[^\n]*, left out to save room(?:; it said: [^\n]*)?\]$/.test(text)
 
-const cut = (value: unknown, depth = 0): unknown => {
+const shortenStrings = (value: unknown, depth = 0): unknown => {
   if (typeof value === "string") return value.length > argumentChars ? `${value.slice(0, argumentChars).toWellFormed()}… [${value.length} characters]` : value
   if (typeof value !== "object" || value === null || depth > 8) return value
   return Array.isArray(value)
-    ? value.map((item) => cut(item, depth + 1))
-    : Object.fromEntries(Object.entries(value).map(([name, item]) => [name, cut(item, depth + 1)]))
+    ? value.map((item) => shortenStrings(item, depth + 1))
+    : Object.fromEntries(Object.entries(value).map(([name, item]) => [name, shortenStrings(item, depth + 1)]))
 }
 
 /** A message without its images and other files, which are named. */
-export const withoutFiles = (message: Prompt.Message): Prompt.Message => {
-  const name = (part: { readonly mediaType: string; readonly fileName?: string | undefined }): string =>
+export const replaceFiles = (message: Prompt.Message): Prompt.Message => {
+  const describeFile = (part: { readonly mediaType: string; readonly fileName?: string | undefined }): string =>
     `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}, left out to save room]`
   switch (message.role) {
     case "user":
       return message.content.some(({ type }) => type === "file")
         ? Prompt.userMessage({
-          content: message.content.map((part) => part.type === "file" ? Prompt.textPart({ text: name(part) }) : part),
+          content: message.content.map((part) => part.type === "file" ? Prompt.textPart({ text: describeFile(part) }) : part),
           options: message.options
         })
         : message
@@ -101,7 +101,7 @@ export const withoutFiles = (message: Prompt.Message): Prompt.Message => {
 }
 
 /** A result with another text. */
-export const withoutText = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart =>
+export const replaceResultText = (part: Prompt.ToolResultPart, text: string): Prompt.ToolResultPart =>
   Prompt.toolResultPart({ id: part.id, name: part.name, isFailure: part.isFailure, providerExecuted: part.providerExecuted, result: text, options: part.options })
 
 /** The messages with those at `from` up to `to` shortened; the same objects where there was nothing to shorten. */
@@ -113,7 +113,7 @@ export const prune = (messages: ReadonlyArray<Prompt.Message>, from: number, to:
     if (typeof message.content === "string") return
     for (const part of message.content) {
       if (part.type === "tool-call") calls.set(part.id, part)
-      if (part.type === "tool-result" && resultOf(part).length >= shortResult) newest.set(resultOf(part), at)
+      if (part.type === "tool-result" && readResultText(part).length >= shortResult) newest.set(readResultText(part), at)
     }
   })
   return messages.map((message, at) => {
@@ -121,20 +121,20 @@ export const prune = (messages: ReadonlyArray<Prompt.Message>, from: number, to:
     if (message.role === "tool") {
       const content = message.content.map((part) => {
         if (part.type !== "tool-result") return part
-        const text = resultOf(part)
-        if (isLine(text)) return part
+        const text = readResultText(part)
+        if (isResultSummary(text)) return part
         if (text.length < shortResult && part.modelOutput?.some(({ type }) => type === "file") !== true) return part
-        return withoutText(part, (newest.get(text) ?? at) > at ? "[Same output as a later call]" : lineOf(part, calls.get(part.id)))
+        return replaceResultText(part, (newest.get(text) ?? at) > at ? "[Same output as a later call]" : summarizeResult(part, calls.get(part.id)))
       })
       return content.every((part, index) => part === message.content[index]) ? message : Prompt.toolMessage({ content, options: message.options })
     }
     if (message.role === "assistant") {
       const content = message.content.map((part) =>
         part.type === "tool-call" && JSON.stringify(part.params ?? {}).length > shortArguments
-          ? Prompt.toolCallPart({ id: part.id, name: part.name, params: cut(part.params), providerExecuted: part.providerExecuted, options: part.options })
+          ? Prompt.toolCallPart({ id: part.id, name: part.name, params: shortenStrings(part.params), providerExecuted: part.providerExecuted, options: part.options })
           : part)
       return content.every((part, index) => part === message.content[index]) ? message : Prompt.assistantMessage({ content, options: message.options })
     }
-    return withoutFiles(message)
+    return replaceFiles(message)
   })
 }

@@ -20,7 +20,7 @@ const fileTokens = 1_600
 /** Messages of the tail at least. */
 const leastTail = 3
 
-const charsOf = (part: Prompt.UserMessagePart | Prompt.AssistantMessagePart | Prompt.ToolMessagePart): number => {
+const countChars = (part: Prompt.UserMessagePart | Prompt.AssistantMessagePart | Prompt.ToolMessagePart): number => {
   switch (part.type) {
     case "text":
     case "reasoning":
@@ -31,26 +31,26 @@ const charsOf = (part: Prompt.UserMessagePart | Prompt.AssistantMessagePart | Pr
       return part.name.length + JSON.stringify(part.params ?? {}).length
     case "tool-result":
       return part.modelOutput?.some(({ type }) => type === "file") === true
-        ? Prune.resultOf(part).length + fileTokens * charsPerToken
-        : Prune.resultOf(part).length
+        ? Prune.readResultText(part).length + fileTokens * charsPerToken
+        : Prune.readResultText(part).length
     default:
       return 0
   }
 }
 
 /** Estimated tokens of a message. */
-export const tokensOf = ({ content }: Prompt.Message): number =>
-  messageTokens + Math.ceil((typeof content === "string" ? content.length : content.reduce((sum, part) => sum + charsOf(part), 0)) / charsPerToken)
+export const estimateTokens = ({ content }: Prompt.Message): number =>
+  messageTokens + Math.ceil((typeof content === "string" ? content.length : content.reduce((sum, part) => sum + countChars(part), 0)) / charsPerToken)
 
 /** Estimated tokens of messages. */
-export const tokensOfAll = (messages: ReadonlyArray<Prompt.Message>): number => messages.reduce((sum, message) => sum + tokensOf(message), 0)
+export const estimateTotalTokens = (messages: ReadonlyArray<Prompt.Message>): number => messages.reduce((sum, message) => sum + estimateTokens(message), 0)
 
 /** Number of messages at the end that fit `tokens`. */
-export const fitting = (messages: ReadonlyArray<Prompt.Message>, tokens: number): number => {
+export const countFittingMessages = (messages: ReadonlyArray<Prompt.Message>, tokens: number): number => {
   let left = tokens
   let count = 0
   for (const message of messages.toReversed()) {
-    left -= tokensOf(message)
+    left -= estimateTokens(message)
     if (left < 0) break
     count++
   }
@@ -67,7 +67,7 @@ export interface Parts {
 }
 
 /** End of the head: behind the first messages, and behind the results of their calls. */
-const headEnd = (messages: ReadonlyArray<Prompt.Message>, protectFirst: number): number => {
+const findHeadEnd = (messages: ReadonlyArray<Prompt.Message>, protectFirst: number): number => {
   let end = Math.min(messages.length, (messages[0]?.role === "system" ? 1 : 0) + protectFirst)
   while (messages[end]?.role === "tool") end++
   return end
@@ -83,22 +83,22 @@ export const split = (
     readonly keepExchanges?: number | undefined
   }
 ): Parts | undefined => {
-  const start = headEnd(messages, protectFirst)
-  if (keepExchanges !== undefined) return at(messages, start, tailOf(messages, keepExchanges))
-  const kept = Math.max(leastTail, fitting(messages, tailTokens * 1.5))
+  const start = findHeadEnd(messages, protectFirst)
+  if (keepExchanges !== undefined) return splitAt(messages, start, findTailStart(messages, keepExchanges))
+  const kept = Math.max(leastTail, countFittingMessages(messages, tailTokens * 1.5))
   let end = messages.length - (kept >= messages.length - start ? leastTail : kept)
   while (end > start && messages[end]?.role === "tool") end--
-  return at(messages, start, end)
+  return splitAt(messages, start, end)
 }
 
 /** Begin of the newest exchanges. */
-const tailOf = (messages: ReadonlyArray<Prompt.Message>, exchanges: number): number => {
+const findTailStart = (messages: ReadonlyArray<Prompt.Message>, exchanges: number): number => {
   const users = messages.flatMap(({ role }, index) => role === "user" ? [index] : [])
   return users.at(-exchanges) ?? 0
 }
 
 /** The parts between two places; undefined when there is nothing between them. */
-const at = (messages: ReadonlyArray<Prompt.Message>, start: number, end: number): Parts | undefined => {
+const splitAt = (messages: ReadonlyArray<Prompt.Message>, start: number, end: number): Parts | undefined => {
   if (end <= start) return undefined
   const user = messages.findLastIndex(({ role }) => role === "user")
   const pinned = user >= start && user < end ? messages[user] : undefined

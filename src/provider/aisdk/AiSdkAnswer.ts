@@ -11,11 +11,11 @@ import * as Result from "effect/Result"
 import * as Response from "effect/ai/Response"
 import * as Base64 from "effect/encoding/Base64"
 import * as Assembler from "../../domain/Assembler.ts"
-import { type ContentPart, type ModelResponse, reasoningDelta, type StreamPart, textDelta } from "../../domain/Model.ts"
-import { count, toResponse } from "../../domain/Usage.ts"
+import { type ContentPart, type ModelResponse, makeReasoningDelta, type StreamPart, makeTextDelta } from "../../domain/Model.ts"
+import { toCount, toResponse } from "../../domain/Usage.ts"
 
 /** Metadata of the provider, in the words of `effect/ai`; both are JSON by the name of the provider. */
-const metadataOf = (metadata: SharedV4ProviderMetadata | undefined): { readonly metadata?: Response.ProviderMetadata } =>
+const toMetadata = (metadata: SharedV4ProviderMetadata | undefined): { readonly metadata?: Response.ProviderMetadata } =>
   // The AI SDK allows a member to be undefined, which is left out of JSON.
   metadata === undefined ? {} : { metadata: metadata as Response.ProviderMetadata }
 
@@ -33,10 +33,10 @@ const finishes: Readonly<Record<LanguageModelV4FinishReason["unified"], Response
 export const isCut = ({ unified }: LanguageModelV4FinishReason): boolean => unified === "interrupted"
 
 /** Counts of a model, which may be any numbers. */
-const usageOf = ({ inputTokens: { cacheRead, cacheWrite, noCache, total }, outputTokens }: LanguageModelV4Usage): Response.Usage =>
+const toUsage = ({ inputTokens: { cacheRead, cacheWrite, noCache, total }, outputTokens }: LanguageModelV4Usage): Response.Usage =>
   toResponse({
-    input: noCache ?? count(total) - count(cacheRead) - count(cacheWrite),
-    output: outputTokens.total ?? count(outputTokens.text) + count(outputTokens.reasoning),
+    input: noCache ?? toCount(total) - toCount(cacheRead) - toCount(cacheWrite),
+    output: outputTokens.total ?? toCount(outputTokens.text) + toCount(outputTokens.reasoning),
     cacheRead,
     cacheWrite,
     reasoning: outputTokens.reasoning
@@ -45,39 +45,39 @@ const usageOf = ({ inputTokens: { cacheRead, cacheWrite, noCache, total }, outpu
 type FileData = Extract<LanguageModelV4Content, { readonly type: "file" }>["data"]
 
 /** The bytes of a file; none of one that is elsewhere. */
-const bytesOf = (data: FileData): Uint8Array | undefined => {
+const readBytes = (data: FileData): Uint8Array | undefined => {
   if (data.type === "url") return undefined
   return typeof data.data === "string" ? Result.getOrElse(Base64.decode(data.data), () => undefined) : data.data
 }
 
-const fileOf = ({ data, mediaType, providerMetadata }: Extract<LanguageModelV4Content, { readonly type: "file" }>): ReadonlyArray<Response.FilePart> => {
-  const bytes = bytesOf(data)
-  return bytes === undefined ? [] : [Response.makePart("file", { mediaType, data: bytes, ...metadataOf(providerMetadata) })]
+const toFileParts = ({ data, mediaType, providerMetadata }: Extract<LanguageModelV4Content, { readonly type: "file" }>): ReadonlyArray<Response.FilePart> => {
+  const bytes = readBytes(data)
+  return bytes === undefined ? [] : [Response.makePart("file", { mediaType, data: bytes, ...toMetadata(providerMetadata) })]
 }
 
-const callOf = ({ input, providerMetadata, toolCallId, toolName }: Extract<LanguageModelV4Content, { readonly type: "tool-call" }>): Response.ToolCallPart<string, unknown> =>
-  Response.makePart("tool-call", { id: toolCallId, name: toolName, params: Assembler.params(input), providerExecuted: false, ...metadataOf(providerMetadata) })
+const toCallPart = ({ input, providerMetadata, toolCallId, toolName }: Extract<LanguageModelV4Content, { readonly type: "tool-call" }>): Response.ToolCallPart<string, unknown> =>
+  Response.makePart("tool-call", { id: toolCallId, name: toolName, params: Assembler.parseParams(input), providerExecuted: false, ...toMetadata(providerMetadata) })
 
 /** Parts of an answer; sources, and what the provider's own tools did, are left out. */
-const contentOf = (part: LanguageModelV4Content): ReadonlyArray<ContentPart> => {
+const toContentParts = (part: LanguageModelV4Content): ReadonlyArray<ContentPart> => {
   switch (part.type) {
     case "text":
     case "reasoning":
-      return [Response.makePart(part.type, { text: part.text, ...metadataOf(part.providerMetadata) })]
+      return [Response.makePart(part.type, { text: part.text, ...toMetadata(part.providerMetadata) })]
     case "file":
-      return fileOf(part)
+      return toFileParts(part)
     case "tool-call":
-      return part.providerExecuted === true ? [] : [callOf(part)]
+      return part.providerExecuted === true ? [] : [toCallPart(part)]
     default:
       return []
   }
 }
 
 /** An answer in one piece, without its raw form. */
-export const whole = ({ content, finishReason, response, usage }: LanguageModelV4GenerateResult): Omit<ModelResponse, "raw"> => ({
-  parts: content.flatMap(contentOf),
+export const toModelAnswer = ({ content, finishReason, response, usage }: LanguageModelV4GenerateResult): Omit<ModelResponse, "raw"> => ({
+  parts: content.flatMap(toContentParts),
   finishReason: finishes[finishReason.unified],
-  usage: usageOf(usage),
+  usage: toUsage(usage),
   model: response?.modelId,
   id: response?.id
 })
@@ -92,29 +92,29 @@ export const makePieces = (): (part: LanguageModelV4StreamPart) => ReadonlyArray
       case "text-end":
       case "reasoning-start":
       case "reasoning-end":
-        return [Response.makePart(part.type, { id: part.id, ...metadataOf(part.providerMetadata) })]
+        return [Response.makePart(part.type, { id: part.id, ...toMetadata(part.providerMetadata) })]
       case "text-delta":
-        return part.delta === "" && part.providerMetadata === undefined ? [] : [{ ...textDelta(part.id, part.delta), ...metadataOf(part.providerMetadata) }]
+        return part.delta === "" && part.providerMetadata === undefined ? [] : [{ ...makeTextDelta(part.id, part.delta), ...toMetadata(part.providerMetadata) }]
       case "reasoning-delta":
-        return part.delta === "" && part.providerMetadata === undefined ? [] : [{ ...reasoningDelta(part.id, part.delta), ...metadataOf(part.providerMetadata) }]
+        return part.delta === "" && part.providerMetadata === undefined ? [] : [{ ...makeReasoningDelta(part.id, part.delta), ...toMetadata(part.providerMetadata) }]
       case "tool-input-start":
         if (part.providerExecuted === true) theirs.add(part.id)
-        return theirs.has(part.id) ? [] : [Response.makePart("tool-params-start", { id: part.id, name: part.toolName, providerExecuted: false, ...metadataOf(part.providerMetadata) })]
+        return theirs.has(part.id) ? [] : [Response.makePart("tool-params-start", { id: part.id, name: part.toolName, providerExecuted: false, ...toMetadata(part.providerMetadata) })]
       case "tool-input-delta":
         return theirs.has(part.id) ? [] : [Response.makePart("tool-params-delta", { id: part.id, delta: part.delta })]
       case "tool-input-end":
-        return theirs.has(part.id) ? [] : [Response.makePart("tool-params-end", { id: part.id, ...metadataOf(part.providerMetadata) })]
+        return theirs.has(part.id) ? [] : [Response.makePart("tool-params-end", { id: part.id, ...toMetadata(part.providerMetadata) })]
       case "tool-call":
-        return part.providerExecuted === true ? [] : [callOf(part)]
+        return part.providerExecuted === true ? [] : [toCallPart(part)]
       case "file":
-        return fileOf(part)
+        return toFileParts(part)
       case "response-metadata":
         return [Response.makePart("response-metadata", {
           ...(part.id === undefined ? {} : { id: part.id }),
           ...(part.modelId === undefined ? {} : { modelId: part.modelId })
         })]
       case "finish":
-        return [Response.makePart("finish", { reason: finishes[part.finishReason.unified], usage: usageOf(part.usage), response: undefined, ...metadataOf(part.providerMetadata) })]
+        return [Response.makePart("finish", { reason: finishes[part.finishReason.unified], usage: toUsage(part.usage), response: undefined, ...toMetadata(part.providerMetadata) })]
       default:
         return []
     }

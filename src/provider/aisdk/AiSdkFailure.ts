@@ -29,12 +29,12 @@ const invalidAnswers = new Set([
 ])
 
 /** The failure of an HTTP call: its body says more than its text. */
-const ofCall = (error: Error, context: SdkError.Context): AiError.AiError => {
-  const { data, isRetryable, responseBody, responseHeaders, statusCode, url } = Json.fields(error)
+const fromCallError = (error: Error, context: SdkError.Context): AiError.AiError => {
+  const { data, isRetryable, responseBody, responseHeaders, statusCode, url } = Json.readFields(error)
   const at = typeof url === "string" && URL.canParse(url) ? new URL(url).origin : context.url
   if (typeof statusCode === "number") {
-    const body = typeof responseBody === "string" ? Json.parsed(responseBody) : data
-    const headers = new Headers(Object.entries(Json.fields(responseHeaders)).flatMap(([name, value]): Array<[string, string]> => typeof value === "string" ? [[name, value]] : []))
+    const body = typeof responseBody === "string" ? Json.parseOrKeep(responseBody) : data
+    const headers = new Headers(Object.entries(Json.readFields(responseHeaders)).flatMap(([name, value]): Array<[string, string]> => typeof value === "string" ? [[name, value]] : []))
     const known = Object.assign(new Error(error.message), { status: statusCode, error: Json.isFields(body) ? body["error"] ?? body : body, headers })
     return SdkError.fromSdk({ ...context, url: at, error: known })
   }
@@ -50,12 +50,12 @@ const ofCall = (error: Error, context: SdkError.Context): AiError.AiError => {
 export const fromAiSdk = (thrown: unknown, context: SdkError.Context): AiError.AiError => {
   const error = thrown instanceof Error ? thrown : new Error(typeof thrown === "string" ? thrown : Json.toText(thrown))
   const { name } = error
-  const make = (reason: AiError.AiErrorReason): AiError.AiError => AiError.make({ module: context.module, method: context.method, reason })
+  const makeFailure = (reason: AiError.AiErrorReason): AiError.AiError => AiError.make({ module: context.module, method: context.method, reason })
   const description = redactText(error.message)
-  if (name === "AI_APICallError") return ofCall(error, context)
-  if (name === "AI_LoadAPIKeyError") return make(new AiError.AuthenticationError({ kind: "MissingKey", description }))
-  if (name === "AI_NoSuchModelError") return make(new AiError.InvalidRequestError({ parameter: "model", description }))
-  if (invalidRequests.has(name)) return make(new AiError.InvalidRequestError({ description }))
-  if (invalidAnswers.has(name)) return make(new AiError.InvalidResponseError({ description }))
+  if (name === "AI_APICallError") return fromCallError(error, context)
+  if (name === "AI_LoadAPIKeyError") return makeFailure(new AiError.AuthenticationError({ kind: "MissingKey", description }))
+  if (name === "AI_NoSuchModelError") return makeFailure(new AiError.InvalidRequestError({ parameter: "model", description }))
+  if (invalidRequests.has(name)) return makeFailure(new AiError.InvalidRequestError({ description }))
+  if (invalidAnswers.has(name)) return makeFailure(new AiError.InvalidResponseError({ description }))
   return SdkError.fromSdk({ ...context, error: thrown instanceof Error ? thrown : Json.isFields(thrown) ? Object.assign(new Error(""), { error: thrown }) : error })
 }

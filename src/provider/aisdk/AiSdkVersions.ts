@@ -47,7 +47,7 @@ type V2Output = Extract<Extract<LanguageModelV2CallOptions["prompt"][number], { 
 type V3Output = Extract<Extract<LanguageModelV3CallOptions["prompt"][number], { readonly role: "tool" }>["content"][number], { readonly type: "tool-result" }>["output"]
 
 /** Bytes, their Base64, or an address. */
-const bareData = (data: FileData): Uint8Array | string | URL => {
+const toBareData = (data: FileData): Uint8Array | string | URL => {
   switch (data.type) {
     case "data":
       return data.data
@@ -60,18 +60,18 @@ const bareData = (data: FileData): Uint8Array | string | URL => {
   }
 }
 
-const base64Of = (data: Uint8Array | string): string => typeof data === "string" ? data : Base64.encode(data)
+const toBase64 = (data: Uint8Array | string): string => typeof data === "string" ? data : Base64.encode(data)
 
-const contentForV2 = (part: ToolContent): Extract<V2Output, { readonly type: "content" }>["value"][number] => {
+const toV2Content = (part: ToolContent): Extract<V2Output, { readonly type: "content" }>["value"][number] => {
   if (part.type !== "file") return { type: "text", text: part.type === "text" ? part.text : `[${part.type}]` }
-  const data = bareData(part.data)
-  return data instanceof URL ? { type: "text", text: String(data) } : { type: "media", data: base64Of(data), mediaType: part.mediaType }
+  const data = toBareData(part.data)
+  return data instanceof URL ? { type: "text", text: String(data) } : { type: "media", data: toBase64(data), mediaType: part.mediaType }
 }
 
-const outputForV2 = (output: LanguageModelV4ToolResultOutput): V2Output => {
+const toV2Output = (output: LanguageModelV4ToolResultOutput): V2Output => {
   switch (output.type) {
     case "content":
-      return { type: "content", value: output.value.map(contentForV2) }
+      return { type: "content", value: output.value.map(toV2Content) }
     case "execution-denied":
       return { type: "error-text", value: output.reason ?? "denied" }
     default:
@@ -79,17 +79,17 @@ const outputForV2 = (output: LanguageModelV4ToolResultOutput): V2Output => {
   }
 }
 
-const contentForV3 = (part: ToolContent): Extract<V3Output, { readonly type: "content" }>["value"][number] => {
+const toV3Content = (part: ToolContent): Extract<V3Output, { readonly type: "content" }>["value"][number] => {
   if (part.type === "custom") return part
   if (part.type === "text") return part
-  const data = bareData(part.data)
+  const data = toBareData(part.data)
   return data instanceof URL
     ? { type: "file-url", url: String(data) }
-    : { type: "file-data", data: base64Of(data), mediaType: part.mediaType, ...(part.filename === undefined ? {} : { filename: part.filename }) }
+    : { type: "file-data", data: toBase64(data), mediaType: part.mediaType, ...(part.filename === undefined ? {} : { filename: part.filename }) }
 }
 
-const outputForV3 = (output: LanguageModelV4ToolResultOutput): V3Output =>
-  output.type === "content" ? { ...output, value: output.value.map(contentForV3) } : output
+const toV3Output = (output: LanguageModelV4ToolResultOutput): V3Output =>
+  output.type === "content" ? { ...output, value: output.value.map(toV3Content) } : output
 
 interface BareFile extends Omit<LanguageModelV4FilePart, "data"> {
   readonly data: Uint8Array | string | URL
@@ -102,26 +102,26 @@ interface BareResult<Output> extends Omit<LanguageModelV4ToolResultPart, "output
 /** Parts of an answer that every specification has. */
 type Shared = Extract<Extract<Message, { readonly role: "assistant" }>["content"][number], { readonly type: "text" | "reasoning" | "tool-call" }>
 
-const bareFile = (part: LanguageModelV4FilePart): BareFile => ({ ...part, data: bareData(part.data) })
+const toBareFile = (part: LanguageModelV4FilePart): BareFile => ({ ...part, data: toBareData(part.data) })
 
 /** A prompt whose files are bare; parts that only v4 has are left out. */
-const promptWith = <Output>(prompt: ReadonlyArray<Message>, outputFor: (output: LanguageModelV4ToolResultOutput) => Output) => {
-  const resultOf = (part: LanguageModelV4ToolResultPart): BareResult<Output> => ({ ...part, output: outputFor(part.output) })
+const convertPrompt = <Output>(prompt: ReadonlyArray<Message>, outputFor: (output: LanguageModelV4ToolResultOutput) => Output) => {
+  const toBareResult = (part: LanguageModelV4ToolResultPart): BareResult<Output> => ({ ...part, output: outputFor(part.output) })
   return prompt.map((message) => {
     switch (message.role) {
       case "system":
         return message
       case "user":
-        return { ...message, content: message.content.map((part) => part.type === "file" ? bareFile(part) : part) }
+        return { ...message, content: message.content.map((part) => part.type === "file" ? toBareFile(part) : part) }
       case "assistant":
         return {
           ...message,
           content: message.content.flatMap((part): Array<BareFile | BareResult<Output> | Shared> => {
             switch (part.type) {
               case "file":
-                return [bareFile(part)]
+                return [toBareFile(part)]
               case "tool-result":
-                return [resultOf(part)]
+                return [toBareResult(part)]
               case "text":
               case "reasoning":
               case "tool-call":
@@ -132,29 +132,29 @@ const promptWith = <Output>(prompt: ReadonlyArray<Message>, outputFor: (output: 
           })
         }
       case "tool":
-        return { ...message, content: message.content.flatMap((part) => part.type === "tool-result" ? [resultOf(part)] : []) }
+        return { ...message, content: message.content.flatMap((part) => part.type === "tool-result" ? [toBareResult(part)] : []) }
     }
   })
 }
 
-const optionsForV2 = ({ prompt, reasoning: _, ...options }: LanguageModelV4CallOptions): LanguageModelV2CallOptions =>
+const toV2Options = ({ prompt, reasoning: _, ...options }: LanguageModelV4CallOptions): LanguageModelV2CallOptions =>
   // A member of provider options may be undefined in v4, which is left out of JSON.
-  ({ ...options, prompt: promptWith(prompt, outputForV2) }) as LanguageModelV2CallOptions
+  ({ ...options, prompt: convertPrompt(prompt, toV2Output) }) as LanguageModelV2CallOptions
 
-const optionsForV3 = ({ prompt, reasoning: _, ...options }: LanguageModelV4CallOptions): LanguageModelV3CallOptions => ({
+const toV3Options = ({ prompt, reasoning: _, ...options }: LanguageModelV4CallOptions): LanguageModelV3CallOptions => ({
   ...options,
-  prompt: promptWith(prompt, outputForV3)
+  prompt: convertPrompt(prompt, toV3Output)
 })
 
 /** The warning of a setting that the specification has no place for. */
-const unsupported = ({ reasoning }: LanguageModelV4CallOptions, version: string): ReadonlyArray<SharedV4Warning> =>
+const listUnsupportedSettings = ({ reasoning }: LanguageModelV4CallOptions, version: string): ReadonlyArray<SharedV4Warning> =>
   reasoning === undefined || reasoning === "provider-default" ? [] : [{
     type: "unsupported",
     feature: "reasoning",
     details: `specification ${version} has no setting for it: set it where the model is made, or take a model of the AI SDK 7`
   }]
 
-const warningOfV2 = (warning: LanguageModelV2CallWarning): SharedV4Warning => {
+const fromV2Warning = (warning: LanguageModelV2CallWarning): SharedV4Warning => {
   switch (warning.type) {
     case "unsupported-setting":
       return { type: "unsupported", feature: String(warning.setting), ...(warning.details === undefined ? {} : { details: warning.details }) }
@@ -165,7 +165,7 @@ const warningOfV2 = (warning: LanguageModelV2CallWarning): SharedV4Warning => {
   }
 }
 
-const finishOfV2 = (reason: Extract<LanguageModelV2StreamPart, { readonly type: "finish" }>["finishReason"]): LanguageModelV4FinishReason => ({
+const fromV2FinishReason = (reason: Extract<LanguageModelV2StreamPart, { readonly type: "finish" }>["finishReason"]): LanguageModelV4FinishReason => ({
   unified: reason === "unknown" ? "other" : reason,
   raw: undefined
 })
@@ -173,7 +173,7 @@ const finishOfV2 = (reason: Extract<LanguageModelV2StreamPart, { readonly type: 
 /** Models that count tokens of a cache apart from their input; all others count them twice. */
 const countsApart = /^(?:anthropic|amazon-bedrock|bedrock|vertex\.anthropic|google\.vertex\.anthropic)/u
 
-const usageOfV2 = ({ cachedInputTokens, inputTokens, outputTokens, reasoningTokens }: LanguageModelV2Usage, provider: string): LanguageModelV4Usage => {
+const fromV2Usage = ({ cachedInputTokens, inputTokens, outputTokens, reasoningTokens }: LanguageModelV2Usage, provider: string): LanguageModelV4Usage => {
   const cached = cachedInputTokens ?? 0
   const isApart = inputTokens !== undefined && (countsApart.test(provider) || cached > inputTokens)
   return {
@@ -187,19 +187,19 @@ const usageOfV2 = ({ cachedInputTokens, inputTokens, outputTokens, reasoningToke
   }
 }
 
-const contentOf = (part: LanguageModelV2Content | LanguageModelV3Content): LanguageModelV4Content =>
+const toV4Content = (part: LanguageModelV2Content | LanguageModelV3Content): LanguageModelV4Content =>
   // The result of a tool of the provider is left out further on; v2 leaves its form open.
   (part.type === "file" ? { ...part, data: { type: "data", data: part.data } } : part) as LanguageModelV4Content
 
-const streamPartOfV3 = (part: LanguageModelV3StreamPart): LanguageModelV4StreamPart =>
+const fromV3StreamPart = (part: LanguageModelV3StreamPart): LanguageModelV4StreamPart =>
   part.type === "file" ? { ...part, data: { type: "data", data: part.data } } : part
 
-const streamPartOfV2 = (part: LanguageModelV2StreamPart, provider: string): LanguageModelV4StreamPart => {
+const fromV2StreamPart = (part: LanguageModelV2StreamPart, provider: string): LanguageModelV4StreamPart => {
   switch (part.type) {
     case "finish":
-      return { ...part, finishReason: finishOfV2(part.finishReason), usage: usageOfV2(part.usage, provider) }
+      return { ...part, finishReason: fromV2FinishReason(part.finishReason), usage: fromV2Usage(part.usage, provider) }
     case "stream-start":
-      return { ...part, warnings: part.warnings.map(warningOfV2) }
+      return { ...part, warnings: part.warnings.map(fromV2Warning) }
     case "file":
       return { ...part, data: { type: "data", data: part.data } }
     case "tool-result":
@@ -211,7 +211,7 @@ const streamPartOfV2 = (part: LanguageModelV2StreamPart, provider: string): Lang
 }
 
 /** A stream whose parts are mapped, with further warnings in its start. */
-const mapped = <Part>(
+const mapStream = <Part>(
   stream: ReadableStream<Part>,
   map: (part: Part) => LanguageModelV4StreamPart,
   warnings: ReadonlyArray<SharedV4Warning>
@@ -225,60 +225,60 @@ const mapped = <Part>(
     })
   )
 
-const ofV2 = (model: LanguageModelV2): LanguageModelV4 => ({
+const fromV2Model = (model: LanguageModelV2): LanguageModelV4 => ({
   specificationVersion: "v4",
   provider: model.provider,
   modelId: model.modelId,
   supportedUrls: model.supportedUrls,
   doGenerate: async (options) => {
-    const { content, finishReason, usage, warnings, ...rest } = await model.doGenerate(optionsForV2(options))
+    const { content, finishReason, usage, warnings, ...rest } = await model.doGenerate(toV2Options(options))
     return {
       ...rest,
-      content: content.map(contentOf),
-      finishReason: finishOfV2(finishReason),
-      usage: usageOfV2(usage, model.provider),
-      warnings: [...unsupported(options, "v2"), ...warnings.map(warningOfV2)]
+      content: content.map(toV4Content),
+      finishReason: fromV2FinishReason(finishReason),
+      usage: fromV2Usage(usage, model.provider),
+      warnings: [...listUnsupportedSettings(options, "v2"), ...warnings.map(fromV2Warning)]
     }
   },
   doStream: async (options) => {
-    const { stream, ...rest } = await model.doStream(optionsForV2(options))
-    return { ...rest, stream: mapped(stream, (part) => streamPartOfV2(part, model.provider), unsupported(options, "v2")) }
+    const { stream, ...rest } = await model.doStream(toV2Options(options))
+    return { ...rest, stream: mapStream(stream, (part) => fromV2StreamPart(part, model.provider), listUnsupportedSettings(options, "v2")) }
   }
 })
 
-const ofV3 = (model: LanguageModelV3): LanguageModelV4 => ({
+const fromV3Model = (model: LanguageModelV3): LanguageModelV4 => ({
   specificationVersion: "v4",
   provider: model.provider,
   modelId: model.modelId,
   supportedUrls: model.supportedUrls,
   doGenerate: async (options) => {
-    const { content, warnings, ...rest } = await model.doGenerate(optionsForV3(options))
-    return { ...rest, content: content.map(contentOf), warnings: [...unsupported(options, "v3"), ...warnings] }
+    const { content, warnings, ...rest } = await model.doGenerate(toV3Options(options))
+    return { ...rest, content: content.map(toV4Content), warnings: [...listUnsupportedSettings(options, "v3"), ...warnings] }
   },
   doStream: async (options) => {
-    const { stream, ...rest } = await model.doStream(optionsForV3(options))
-    return { ...rest, stream: mapped(stream, streamPartOfV3, unsupported(options, "v3")) }
+    const { stream, ...rest } = await model.doStream(toV3Options(options))
+    return { ...rest, stream: mapStream(stream, fromV3StreamPart, listUnsupportedSettings(options, "v3")) }
   }
 })
 
 /** A model as one of v4; text that says what is given instead of a model that can be read. */
-export const current = (model: AnyModel): LanguageModelV4 | string => {
+export const upgradeModel = (model: AnyModel): LanguageModelV4 | string => {
   switch (model.specificationVersion) {
     case "v4":
       return model
     case "v3":
-      return ofV3(model)
+      return fromV3Model(model)
     case "v2":
-      return ofV2(model)
+      return fromV2Model(model)
     default:
-      return unread(model)
+      return describeUnreadableModel(model)
   }
 }
 
 /** Says what was given in the place of a model, and what to do about it. */
-const unread = (given: unknown): string => {
+const describeUnreadableModel = (given: unknown): string => {
   if (typeof given === "string") return `"${given}" is the name of a model and not a model: give what a provider of the AI SDK makes of it, such as openai("${given}")`
-  const { modelId, specificationVersion } = Json.fields(given)
+  const { modelId, specificationVersion } = Json.readFields(given)
   if (specificationVersion === undefined) return "this is no model of the AI SDK: it names no specificationVersion"
   const advice = specificationVersion === "v1" ? "install a provider for the AI SDK 5 or later" : "install a provider for the AI SDK 5, 6 or 7, or a newer hermes-effect"
   return `the model ${String(modelId)} has specification ${String(specificationVersion)} of the AI SDK, and v2, v3 and v4 can be read: ${advice}`

@@ -7,8 +7,8 @@
  * Text, thinking and calls are read; blocks of tools that the API ran itself stay in `raw` only. A body without content
  * is an answer when it says why it stopped, and it is none when it is said to have stopped for a tool.
  *
- * A reasoning part carries in `metadata.anthropic_messages` (in a prompt `options.anthropic_messages`) the `signature` of its
- * text, or `redacted`, the opaque data that stands for it.
+ * A reasoning part carries in `metadata.anthropic_messages` (in a prompt `options.anthropic_messages`) the `readSignature` of its
+ * text, or `readRedacted`, the opaque data that stands for it.
  *
  * Source: `hermes-llm.md` §4.2, §12.2, §14.5.
  */
@@ -20,58 +20,58 @@ import type * as Response from "effect/ai/Response"
 import type * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
-import { count, toResponse } from "../../domain/Usage.ts"
+import { toCount, toResponse } from "../../domain/Usage.ts"
 import * as BlockAnswers from "../BlockAnswers.ts"
 import * as SdkError from "../SdkError.ts"
 import * as Endpoint from "./Endpoint.ts"
 
 // Metadata
 
-/** Key of this provider's data in `options` and `metadata`. */
+/** Key of this provider's data in `options` and `makeMetadata`. */
 const namespace = "anthropic_messages"
 
 /** This provider's data of a message or part. */
-export const own = (options: Prompt.ProviderOptions): Readonly<Record<string, Schema.Json>> => {
+export const readOwnData = (options: Prompt.ProviderOptions): Readonly<Record<string, Schema.Json>> => {
   const data = options[namespace]
   // A JSON value that is an object and no array is a record of JSON values.
   return Predicate.isObject(data) ? data as Readonly<Record<string, Schema.Json>> : {}
 }
 
-const text = (value: unknown): string | undefined => typeof value === "string" && value !== "" ? value : undefined
+const readNonEmptyText = (value: unknown): string | undefined => typeof value === "string" && value !== "" ? value : undefined
 
 /** The signature of a reasoning part's text. */
-export const signature = (options: Prompt.ProviderOptions): string | undefined => text(own(options)["signature"])
+export const readSignature = (options: Prompt.ProviderOptions): string | undefined => readNonEmptyText(readOwnData(options)["signature"])
 
 /** The opaque data that a reasoning part stands for. */
-export const redacted = (options: Prompt.ProviderOptions): string | undefined => text(own(options)["redacted"])
+export const readRedacted = (options: Prompt.ProviderOptions): string | undefined => readNonEmptyText(readOwnData(options)["redacted"])
 
 /** Metadata of an answer's part that carries `data` of this provider. */
-export const metadata = (data: Readonly<Record<string, string>>): Response.ProviderMetadata => ({ [namespace]: data })
+export const makeMetadata = (data: Readonly<Record<string, string>>): Response.ProviderMetadata => ({ [namespace]: data })
 
 /** Metadata of a thinking block with this signature, which may be empty. */
-export const thinkingMetadata = (signature: string): Response.ProviderMetadata => signature === "" ? {} : metadata({ signature })
+export const makeThinkingMetadata = (signature: string): Response.ProviderMetadata => signature === "" ? {} : makeMetadata({ signature })
 
 // Parts
 
 /** Id of a call; one that came without gets one from its place. */
-export const callId = (id: unknown, index: number): string => Json.word(id) || `toolu_${index}`
+export const chooseCallId = (id: unknown, index: number): string => Json.readWord(id) || `toolu_${index}`
 
-const partOf = (
+const decodeBlock = (
   block: Json.Fields,
   index: number,
   names: Endpoint.ToolNames
 ): ReadonlyArray<ContentPart> => {
   switch (block["type"]) {
     case "text":
-      return BlockAnswers.text(Json.word(block["text"]))
+      return BlockAnswers.makeText(Json.readWord(block["text"]))
     case "thinking":
-      return BlockAnswers.reasoning(Json.word(block["thinking"]), thinkingMetadata(Json.word(block["signature"])))
+      return BlockAnswers.makeReasoning(Json.readWord(block["thinking"]), makeThinkingMetadata(Json.readWord(block["signature"])))
     case "redacted_thinking": {
-      const redacted = Json.word(block["data"])
-      return redacted === "" ? [] : BlockAnswers.reasoning("", metadata({ redacted }))
+      const redacted = Json.readWord(block["data"])
+      return redacted === "" ? [] : BlockAnswers.makeReasoning("", makeMetadata({ redacted }))
     }
     case "tool_use":
-      return [BlockAnswers.toolCall(callId(block["id"], index), names.fromWire(Json.word(block["name"])), block["input"])]
+      return [BlockAnswers.makeToolCall(chooseCallId(block["id"], index), names.fromWire(Json.readWord(block["name"])), block["input"])]
     default:
       return []
   }
@@ -79,26 +79,26 @@ const partOf = (
 
 // Usage
 
-/** From the `usage` object; `input_tokens` excludes the cache already. Garbage counts nothing. */
-export const usage = (raw: unknown): Response.Usage => {
-  const fields = Json.fields(raw)
-  const output = Json.fields(fields["output_tokens_details"])
+/** From the `decodeUsage` object; `input_tokens` excludes the cache already. Garbage counts nothing. */
+export const decodeUsage = (raw: unknown): Response.Usage => {
+  const fields = Json.readFields(raw)
+  const output = Json.readFields(fields["output_tokens_details"])
   const reasoning = [
     output["reasoning_tokens"],
     output["thinking_tokens"],
-    Json.fields(fields["completion_tokens_details"])["reasoning_tokens"]
+    Json.readFields(fields["completion_tokens_details"])["reasoning_tokens"]
   ]
   return toResponse({
     input: fields["input_tokens"],
     output: fields["output_tokens"],
     cacheRead: fields["cache_read_input_tokens"],
     cacheWrite: fields["cache_creation_input_tokens"],
-    reasoning: reasoning.find((value) => count(value) > 0)
+    reasoning: reasoning.find((value) => toCount(value) > 0)
   })
 }
 
 /** The counters of a stream: the last event's are cumulative, and those it leaves out or at nothing stay as they began. */
-export const laterUsage = (
+export const mergeUsage = (
   first: Json.Fields,
   last: Json.Fields
 ): Json.Fields => {
@@ -118,36 +118,36 @@ export const decode = (
   context: SdkError.Context,
   names = Endpoint.sameNames
 ): Result.Result<ModelResponse, AiError.AiError> => {
-  const invalid = SdkError.invalidBody(raw, context)
-  const body = Json.body(raw)
+  const invalid = SdkError.failInvalidBody(raw, context)
+  const body = Json.readBody(raw)
   if (typeof body === "string") return invalid(body)
   if (body["type"] === "error" || Json.isFields(body["error"])) return Result.fail(SdkError.fromBody({ ...context, body }))
   const { content } = body
   if (!Array.isArray(content)) return invalid("the answer is no Messages body: check that the base URL serves this API")
-  return BlockAnswers.response(
+  return BlockAnswers.makeResponse(
     {
       content,
       stopReason: body["stop_reason"],
-      usage: usage(body["usage"]),
-      model: Json.word(body["model"]) || undefined,
-      id: Json.word(body["id"]) || undefined,
+      usage: decodeUsage(body["usage"]),
+      model: Json.readWord(body["model"]) || undefined,
+      id: Json.readWord(body["id"]) || undefined,
       raw
     },
     context,
-    (block, index) => partOf(block, index, names)
+    (block, index) => decodeBlock(block, index, names)
   )
 }
 
 // Encode
 
-const blockOf = (part: ContentPart, names: Endpoint.ToolNames): ReadonlyArray<unknown> => {
+const encodePart = (part: ContentPart, names: Endpoint.ToolNames): ReadonlyArray<unknown> => {
   switch (part.type) {
     case "text":
       return [{ type: "text", text: part.text }]
     case "reasoning": {
-      const data = redacted(part.metadata)
+      const data = readRedacted(part.metadata)
       if (data !== undefined) return [{ type: "redacted_thinking", data }]
-      const signed = signature(part.metadata)
+      const signed = readSignature(part.metadata)
       return [{ type: "thinking", thinking: part.text, ...(signed === undefined ? {} : { signature: signed }) }]
     }
     case "tool-call":
@@ -170,7 +170,7 @@ export const encode = (answer: {
   type: "message",
   role: "assistant",
   model: answer.model,
-  content: answer.parts.flatMap((part) => blockOf(part, names)),
+  content: answer.parts.flatMap((part) => encodePart(part, names)),
   stop_reason: answer.stopReason,
   stop_sequence: answer.stopSequence,
   usage: answer.usage

@@ -73,41 +73,41 @@ const dotted: ReadonlyArray<Family> = [
 /** Dots stay, except in Claude's names. */
 const dottedButClaude: Family = { providers: ["opencode", "opencode-zen", "opencode-go"], hosts: ["opencode.ai"] }
 
-const within = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
+const isWithin = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
 
-const belongs = (family: Family, provider: string, host: string): boolean =>
-  family.providers.includes(provider) || family.hosts.some((domain) => within(host, domain))
+const belongsToFamily = (family: Family, provider: string, host: string): boolean =>
+  family.providers.includes(provider) || family.hosts.some((domain) => isWithin(host, domain))
 
 /** Tells whether a secret is a token of a subscription: `sk-ant-…` other than `sk-ant-api…`, or a JWT. */
 const isSubscription = (secret: string): boolean =>
   (secret.startsWith("sk-ant-") && !secret.startsWith("sk-ant-api")) || secret.startsWith("eyJ")
 
-const secretOf = (route: Route): string => route.apiKey === undefined ? "" : Redacted.value(route.apiKey).trim()
+const readSecret = (route: Route): string => route.apiKey === undefined ? "" : Redacted.value(route.apiKey).trim()
 
-const auth = (route: Route, provider: string, host: string, native: boolean): Auth => {
-  const secret = secretOf(route)
+const chooseAuth = (route: Route, provider: string, host: string, native: boolean): Auth => {
+  const secret = readSecret(route)
   if (secret === "") return "none"
-  if (belongs(minimax, provider, host)) return "bearer"
+  if (belongsToFamily(minimax, provider, host)) return "bearer"
   return native && provider === "anthropic" && isSubscription(secret) ? "subscription" : "key"
 }
 
-const modelId = (model: string, provider: string, host: string): string => {
+const toModelId = (model: string, provider: string, host: string): string => {
   const bare = model.startsWith("anthropic/") ? model.slice("anthropic/".length) : model
-  const keeps = dotted.some((family) => belongs(family, provider, host)) ||
-    (belongs(dottedButClaude, provider, host) && !bare.toLowerCase().includes("claude"))
+  const keeps = dotted.some((family) => belongsToFamily(family, provider, host)) ||
+    (belongsToFamily(dottedButClaude, provider, host) && !bare.toLowerCase().includes("claude"))
   return keeps ? bare : bare.replaceAll(".", "-")
 }
 
 /** The endpoint of a route. */
-export const of = (route: Route): Endpoint => {
+export const fromRoute = (route: Route): Endpoint => {
   const provider = route.provider.trim().toLowerCase()
   const baseUrl = (route.baseUrl ?? defaultBaseUrl).replace(/\/+$/, "").replace(/\/v1$/, "")
   const host = URL.parse(baseUrl)?.hostname ?? ""
-  const native = within(host, "anthropic.com")
+  const native = isWithin(host, "anthropic.com")
   return {
     native,
-    auth: auth(route, provider, host, native),
-    model: modelId(route.model, provider, host),
+    auth: chooseAuth(route, provider, host, native),
+    model: toModelId(route.model, provider, host),
     baseUrl
   }
 }
@@ -121,7 +121,7 @@ export const joinBetas = (...lists: ReadonlyArray<string | undefined>): string =
 }
 
 /** The betas of an endpoint, before those of the route's own headers. */
-export const betasOf = (endpoint: Endpoint): ReadonlyArray<string> => {
+export const listBetas = (endpoint: Endpoint): ReadonlyArray<string> => {
   switch (endpoint.auth) {
     case "bearer":
       return betas.filter((beta) => beta !== fineGrained)
@@ -133,11 +133,11 @@ export const betasOf = (endpoint: Endpoint): ReadonlyArray<string> => {
 }
 
 /** Headers of every request to a route; `null` keeps the SDK from sending its own. */
-export const headers = (route: Route, endpoint: Endpoint): Record<string, string | null> => {
+export const makeHeaders = (route: Route, endpoint: Endpoint): Record<string, string | null> => {
   const own = Object.fromEntries(
     Object.entries(route.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])
   )
-  const secret = secretOf(route)
+  const secret = readSecret(route)
   const bearer = endpoint.auth === "bearer" || endpoint.auth === "subscription"
   return {
     "anthropic-version": "2023-06-01",
@@ -145,7 +145,7 @@ export const headers = (route: Route, endpoint: Endpoint): Record<string, string
     "x-api-key": endpoint.auth === "key" ? secret : null,
     ...(endpoint.auth === "subscription" ? subscriptionHeaders : {}),
     ...own,
-    "anthropic-beta": joinBetas(betasOf(endpoint).join(","), own["anthropic-beta"])
+    "anthropic-beta": joinBetas(listBetas(endpoint).join(","), own["anthropic-beta"])
   }
 }
 
@@ -164,12 +164,12 @@ const productNames: ReadonlyArray<readonly [from: string, to: string]> = [
 ]
 
 /** The system text with the product names that the token's client has. */
-export const systemText = (text: string): string =>
+export const rewriteSystemText = (text: string): string =>
   productNames.reduce((out, [from, to]) => out.replaceAll(from, to), text)
 
-const prefixed = (name: string): string => toolPrefix + name
+const addToolPrefix = (name: string): string => toolPrefix + name
 
-const unprefixed = (name: string): string => name.startsWith(toolPrefix) ? name.slice(toolPrefix.length) : name
+const removeToolPrefix = (name: string): string => name.startsWith(toolPrefix) ? name.slice(toolPrefix.length) : name
 
 /** Translates the names of tools. */
 export interface ToolNames {
@@ -185,5 +185,5 @@ const asIs = (name: string): string => name
 export const sameNames: ToolNames = { toWire: asIs, fromWire: asIs }
 
 /** The names of tools at an endpoint. */
-export const toolNames = ({ auth }: Endpoint): ToolNames =>
-  auth === "subscription" ? { toWire: prefixed, fromWire: unprefixed } : sameNames
+export const makeToolNames = ({ auth }: Endpoint): ToolNames =>
+  auth === "subscription" ? { toWire: addToolPrefix, fromWire: removeToolPrefix } : sameNames

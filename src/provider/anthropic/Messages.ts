@@ -89,8 +89,8 @@ type Block =
   | ToolResultBlock
 
 /** The cache breakpoint of a message or part. */
-export const cacheControl = (options: Prompt.ProviderOptions): CacheControl | undefined => {
-  const marker = Decode.own(options)["cache_control"]
+export const readCacheControl = (options: Prompt.ProviderOptions): CacheControl | undefined => {
+  const marker = Decode.readOwnData(options)["cache_control"]
   // A JSON value that is an object and no array is a record of JSON values.
   return Predicate.isObject(marker) ? marker as CacheControl : undefined
 }
@@ -102,58 +102,58 @@ type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 
 const none: ReadonlyArray<never> = []
 
-const source = (part: Prompt.FilePart, mediaType: string): Source => {
-  const data = FileData.base64(part)
+const toSource = (part: Prompt.FilePart, mediaType: string): Source => {
+  const data = FileData.readBase64(part)
   return data === undefined
-    ? { type: "url", url: FileData.url(part) }
+    ? { type: "url", url: FileData.toUrl(part) }
     : { type: "base64", media_type: mediaType, data }
 }
 
-const textSource = (part: Prompt.FilePart): Source => {
-  const data = FileData.base64(part)
+const toTextSource = (part: Prompt.FilePart): Source => {
+  const data = FileData.readBase64(part)
   return data === undefined
-    ? { type: "url", url: FileData.url(part) }
-    : { type: "text", media_type: "text/plain", data: FileData.text(data) }
+    ? { type: "url", url: FileData.toUrl(part) }
+    : { type: "text", media_type: "text/plain", data: FileData.decodeText(data) }
 }
 
-const file = (part: Prompt.FilePart): ContentBlock => {
+const toFileBlock = (part: Prompt.FilePart): ContentBlock => {
   const title = part.fileName === undefined ? {} : { title: part.fileName }
   const { mediaType } = part
   if (mediaType.startsWith("image/")) {
-    return { type: "image", source: source(part, mediaType === "image/*" ? "image/jpeg" : mediaType) }
+    return { type: "image", source: toSource(part, mediaType === "image/*" ? "image/jpeg" : mediaType) }
   }
-  if (mediaType === "application/pdf") return { type: "document", source: source(part, mediaType), ...title }
-  if (mediaType.startsWith("text/")) return { type: "document", source: textSource(part), ...title }
+  if (mediaType === "application/pdf") return { type: "document", source: toSource(part, mediaType), ...title }
+  if (mediaType.startsWith("text/")) return { type: "document", source: toTextSource(part), ...title }
   return { type: "text", text: `[${mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
 }
 
-const withMarker = <B extends Exclude<Block, ThinkingBlock | RedactedBlock>>(block: B, options: Prompt.ProviderOptions): B => {
-  const marker = cacheControl(options)
+const addMarker = <B extends Exclude<Block, ThinkingBlock | RedactedBlock>>(block: B, options: Prompt.ProviderOptions): B => {
+  const marker = readCacheControl(options)
   return marker === undefined ? block : { ...block, cache_control: marker }
 }
 
 /** A text or file; nothing of a blank text. */
-const contentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
-  if (part.type === "file") return [withMarker(file(part), part.options)]
-  return part.text.trim() === "" ? none : [withMarker({ type: "text", text: part.text.toWellFormed() }, part.options)]
+const toContentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
+  if (part.type === "file") return [addMarker(toFileBlock(part), part.options)]
+  return part.text.trim() === "" ? none : [addMarker({ type: "text", text: part.text.toWellFormed() }, part.options)]
 }
 
 /** A tool's result: its own form for models where it has one, else its value as text. */
-const toolResult = (part: Prompt.ToolResultPart): ToolResultBlock["content"] => {
+const toResultContent = (part: Prompt.ToolResultPart): ToolResultBlock["content"] => {
   if (part.modelOutput === undefined) {
     const text = Json.toText(part.result).toWellFormed()
     return text.trim() === "" ? BlockMessages.noOutput : text
   }
-  const blocks = part.modelOutput.flatMap(contentBlocks)
+  const blocks = part.modelOutput.flatMap(toContentBlocks)
   return blocks.length === 0 ? BlockMessages.noOutput : blocks
 }
 
 // Reasoning
 
-const thought = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
-  const data = Decode.redacted(part.options)
+const toThinkingBlocks = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
+  const data = Decode.readRedacted(part.options)
   if (data !== undefined) return [{ type: "redacted_thinking", data }]
-  const signature = Decode.signature(part.options)
+  const signature = Decode.readSignature(part.options)
   if (signature !== undefined) return [{ type: "thinking", thinking: part.text, signature }]
   return part.text.trim() === "" ? [] : [{ type: "text", text: part.text.toWellFormed() }]
 }
@@ -171,37 +171,37 @@ const orPlaceholder = (role: Message["role"], blocks: ReadonlyArray<Block>): Mes
 })
 
 /** An id of letters, digits, `_` and `-`, the only ones that the API takes. */
-const wireId = (id: string): string => {
+const toWireId = (id: string): string => {
   const clean = id.replaceAll(/[^\w-]/g, "_")
   return clean === "" ? "tool_0" : clean
 }
 
-const results = (message: Prompt.ToolMessage): ReadonlyArray<Block> =>
+const toResultBlocks = (message: Prompt.ToolMessage): ReadonlyArray<Block> =>
   message.content.flatMap((part): ReadonlyArray<Block> =>
     part.type !== "tool-result" || part.providerExecuted
       ? []
-      : [withMarker({
+      : [addMarker({
         type: "tool_result",
-        tool_use_id: wireId(part.id),
-        content: toolResult(part),
+        tool_use_id: toWireId(part.id),
+        content: toResultContent(part),
         ...(part.isFailure ? { is_error: true } : {})
       }, part.options)]
   )
 
-const assistantBlocks = (part: Prompt.AssistantMessagePart, names: Endpoint.ToolNames): ReadonlyArray<Block> => {
+const toAssistantBlocks = (part: Prompt.AssistantMessagePart, names: Endpoint.ToolNames): ReadonlyArray<Block> => {
   switch (part.type) {
     case "reasoning":
-      return thought(part)
+      return toThinkingBlocks(part)
     case "text":
-      return contentBlocks(part)
+      return toContentBlocks(part)
     case "file":
       return [{ type: "text", text: `[${part.mediaType} omitted]` }]
     case "tool-call":
-      return part.providerExecuted ? none : [withMarker({
+      return part.providerExecuted ? none : [addMarker({
         type: "tool_use",
-        id: wireId(part.id),
+        id: toWireId(part.id),
         name: names.toWire(part.name),
-        input: BlockMessages.input(part.params)
+        input: BlockMessages.toInput(part.params)
       }, part.options)]
     default:
       return none
@@ -218,29 +218,29 @@ const markLast = (blocks: ReadonlyArray<Block>, marker: CacheControl): ReadonlyA
 }
 
 /** A message with a mark on its last block that can carry one; undefined where none can. */
-export const withCacheControl = (message: Message, marker: CacheControl): Message | undefined => {
+export const addCacheControl = (message: Message, marker: CacheControl): Message | undefined => {
   const content = markLast(message.content, marker)
   return content === undefined ? undefined : { ...message, content }
 }
 
-const mark = (blocks: ReadonlyArray<Block>, message: BlockMessages.Turn): ReadonlyArray<Block> => {
-  const marker = cacheControl(message.options)
+const markMessage = (blocks: ReadonlyArray<Block>, message: BlockMessages.Turn): ReadonlyArray<Block> => {
+  const marker = readCacheControl(message.options)
   return marker === undefined ? blocks : markLast(blocks, marker) ?? blocks
 }
 
 /** The blocks of this protocol. */
-export const dialect = (names: Endpoint.ToolNames): BlockMessages.Dialect<Block> => ({
-  convert: BlockMessages.remembering((message) => {
+export const makeDialect = (names: Endpoint.ToolNames): BlockMessages.Dialect<Block> => ({
+  convert: BlockMessages.rememberConversions((message) => {
     switch (message.role) {
       case "user":
-        return orPlaceholder("user", message.content.flatMap(contentBlocks))
+        return orPlaceholder("user", message.content.flatMap(toContentBlocks))
       case "tool":
-        return { role: "user", content: results(message) }
+        return { role: "user", content: toResultBlocks(message) }
       case "assistant":
-        return orPlaceholder("assistant", message.content.flatMap((part) => assistantBlocks(part, names)))
+        return orPlaceholder("assistant", message.content.flatMap((part) => toAssistantBlocks(part, names)))
     }
   }),
   isCall: (block) => block.type === "tool_use",
   isThinking,
-  mark
+  mark: markMessage
 })

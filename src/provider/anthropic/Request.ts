@@ -5,8 +5,8 @@
  * **Details**
  *
  * - `max_tokens` is what the call asks for, else the model's own limit, and always less than a known window.
- * - Thinking by a budget raises `max_tokens` so that an answer fits above it and fixes `temperature` at 1; where a window
- *   leaves no room for both, there is no thinking. Thinking by effort leaves `temperature` out.
+ * - Thinking by a budget raises `max_tokens` so that an answer fits above it and fixes `chooseTemperature` at 1; where a window
+ *   leaves no room for both, there is no thinking. Thinking by effort leaves `chooseTemperature` out.
  * - Thinking is left out of a request that forces a tool call, and, by a budget, of one whose newest assistant message
  *   called tools without thinking (another provider's, after a fallback): the API refuses both.
  * - Old results of tools are left out by Anthropic's context management where the call says so and the route can; its beta comes along.
@@ -46,7 +46,7 @@ const rememberTools = (names: Endpoint.ToolNames) =>
     })))
 
 /** The choice on the wire; undefined for `none`, which leaves the tools out. */
-const choiceOf = (
+const toChoice = (
   toolChoice: ToolChoice,
   names: Endpoint.ToolNames
 ): Readonly<Record<string, string>> | undefined => {
@@ -69,37 +69,37 @@ const withToolMark = memoize((tools: ReadonlyArray<Tool>) => memoize((marker: Ca
 
 // System prompt
 
-const textBlock = (text: string): Messages.TextBlock => ({ type: "text", text })
+const makeTextBlock = (text: string): Messages.TextBlock => ({ type: "text", text })
 
-const systemBlocks = (
+const makeSystemBlocks = (
   messages: ReadonlyArray<Prompt.Message>,
   rewrite: ((text: string) => string) | undefined
 ): ReadonlyArray<Messages.TextBlock> =>
   BlockMessages.systemMessages(messages).flatMap((message) => {
     if (message.content.trim() === "") return []
-    const marker = Messages.cacheControl(message.options)
-    const block = textBlock((rewrite === undefined ? message.content : rewrite(message.content)).toWellFormed())
+    const marker = Messages.readCacheControl(message.options)
+    const block = makeTextBlock((rewrite === undefined ? message.content : rewrite(message.content)).toWellFormed())
     return [marker === undefined ? block : { ...block, cache_control: marker }]
   })
 
 /** One string, or blocks where a block has to stay one: before a cache breakpoint and after the identity. */
-const system = (blocks: ReadonlyArray<Messages.TextBlock>): string | ReadonlyArray<Messages.TextBlock> | undefined => {
+const toSystemField = (blocks: ReadonlyArray<Messages.TextBlock>): string | ReadonlyArray<Messages.TextBlock> | undefined => {
   if (blocks.length === 0) return undefined
   const apart = blocks.some((block) => block.cache_control !== undefined || block.text === Endpoint.identity)
   return apart ? blocks : blocks.map((block) => block.text).join("\n\n")
 }
 
 /** The system prompt with a mark after it. */
-const withSystemMark = (blocks: ReadonlyArray<Messages.TextBlock>, marker: CacheMarks.CacheControl): ReadonlyArray<Messages.TextBlock> => {
+const addSystemMark = (blocks: ReadonlyArray<Messages.TextBlock>, marker: CacheMarks.CacheControl): ReadonlyArray<Messages.TextBlock> => {
   const last = blocks.at(-1)
   return last === undefined ? blocks : [...blocks.slice(0, -1), { ...last, cache_control: { ...marker } }]
 }
 
-const carriesMarks = CacheMarks.carried("anthropic_messages")
+const carriesMarks = CacheMarks.makeMarkTest("anthropic_messages")
 
 // Reasoning and limits
 
-const thinkingFields = (thinking: ModelAbilities.Thinking): ModelRequest => {
+const makeThinkingFields = (thinking: ModelAbilities.Thinking): ModelRequest => {
   switch (thinking?.style) {
     case "adaptive":
       return { thinking: { type: "adaptive", display: "summarized" } }
@@ -110,13 +110,13 @@ const thinkingFields = (thinking: ModelAbilities.Thinking): ModelRequest => {
   }
 }
 
-const temperature = (call: ModelCall, thinking: ModelAbilities.Thinking, abilities: ModelAbilities.ClaudeAbilities): ModelRequest => {
+const chooseTemperature = (call: ModelCall, thinking: ModelAbilities.Thinking, abilities: ModelAbilities.ClaudeAbilities): ModelRequest => {
   if (!abilities.sampling || thinking?.style === "adaptive") return {}
   if (thinking?.style === "budget") return { temperature: 1 }
   return call.temperature === undefined ? {} : { temperature: call.temperature }
 }
 
-const outputConfig = (thinking: ModelAbilities.Thinking, schema: unknown): ModelRequest => {
+const makeOutputConfig = (thinking: ModelAbilities.Thinking, schema: unknown): ModelRequest => {
   const fields = {
     ...(thinking?.style === "adaptive" ? { effort: thinking.effort } : {}),
     ...(schema === undefined ? {} : { format: { type: "json_schema", schema } })
@@ -131,7 +131,7 @@ const claudeWindow = 200_000
 /** Share of the trigger that is left out at least, so that a new prefix for the cache is worth it. */
 const leastCleared = 0.1
 
-const contextManagement = ({ keepResults, threshold }: ContextEdits, window = claudeWindow): ModelRequest => {
+const makeContextManagement = ({ keepResults, threshold }: ContextEdits, window = claudeWindow): ModelRequest => {
   const trigger = Math.max(1, Math.floor(window * threshold))
   return {
     context_management: {
@@ -147,12 +147,12 @@ const contextManagement = ({ keepResults, threshold }: ContextEdits, window = cl
 
 // Request
 
-const extras = (route: Route.Route, endpoint: Endpoint.Endpoint, more: ReadonlyArray<string>): ModelRequest => {
+const collectExtras = (route: Route.Route, endpoint: Endpoint.Endpoint, more: ReadonlyArray<string>): ModelRequest => {
   const { speed, ...body } = route.extraBody ?? {}
   const fast = speed === "fast" && endpoint.native
   const extra = speed === undefined || (speed === "fast" && !fast) ? body : { ...body, speed }
   const wanted = [...fast ? [Endpoint.fastBeta] : [], ...more]
-  const betas = wanted.length === 0 ? undefined : Endpoint.joinBetas(Endpoint.betasOf(endpoint).join(","), wanted.join(","))
+  const betas = wanted.length === 0 ? undefined : Endpoint.joinBetas(Endpoint.listBetas(endpoint).join(","), wanted.join(","))
   return {
     ...(Object.keys(extra).length === 0 ? {} : { extra_body: extra }),
     ...(betas === undefined ? {} : { extra_headers: { "anthropic-beta": betas } })
@@ -161,45 +161,45 @@ const extras = (route: Route.Route, endpoint: Endpoint.Endpoint, more: ReadonlyA
 
 /** Turns the calls of one route into requests; remembers the messages that it has converted. */
 export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
-  const endpoint = Endpoint.of(route)
-  const abilities = ModelAbilities.claude(endpoint.model)
+  const endpoint = Endpoint.fromRoute(route)
+  const abilities = ModelAbilities.findClaudeAbilities(endpoint.model)
   const subscribed = endpoint.auth === "subscription"
-  const names = Endpoint.toolNames(endpoint)
-  const dialect = Messages.dialect(names)
-  const toWire = BlockMessages.writer(dialect)
+  const names = Endpoint.makeToolNames(endpoint)
+  const dialect = Messages.makeDialect(names)
+  const toWire = BlockMessages.makeWriter(dialect)
   const convertTools = rememberTools(names)
-  const identity: ReadonlyArray<Messages.TextBlock> = subscribed ? [textBlock(Endpoint.identity)] : []
-  const rewrite = subscribed ? Endpoint.systemText : undefined
+  const identity: ReadonlyArray<Messages.TextBlock> = subscribed ? [makeTextBlock(Endpoint.identity)] : []
+  const rewrite = subscribed ? Endpoint.rewriteSystemText : undefined
   const replaysThinking = Route.abilities(route).thinking !== "none"
   const takesMarks = Route.abilities(route).cacheMarks === "native"
   const structured = endpoint.native && abilities.structured
   const takesEdits = Route.abilities(route).compaction === "edits"
-  const fixed = extras(route, endpoint, [])
-  const fixedWithEdits = takesEdits ? extras(route, endpoint, [Endpoint.editsBeta]) : fixed
+  const fixed = collectExtras(route, endpoint, [])
+  const fixedWithEdits = takesEdits ? collectExtras(route, endpoint, [Endpoint.editsBeta]) : fixed
 
   return (call) => {
     const written = toWire(call.messages)
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
     const blocks: ReadonlyArray<Messages.TextBlock> = [
       ...identity,
-      ...systemBlocks(call.messages, rewrite),
-      ...(format === undefined || structured ? [] : [textBlock(AnswerSchema.instruction(format.schema))])
+      ...makeSystemBlocks(call.messages, rewrite),
+      ...(format === undefined || structured ? [] : [makeTextBlock(AnswerSchema.renderInstruction(format.schema))])
     ]
-    const choice = call.tools.length === 0 ? undefined : choiceOf(call.toolChoice, names)
-    const marker = takesMarks && call.cache !== undefined && !carriesMarks(call.messages) ? CacheMarks.cacheControl(call.cache) : undefined
-    const messages = marker === undefined ? written : CacheMarks.conversation(
+    const choice = call.tools.length === 0 ? undefined : toChoice(call.toolChoice, names)
+    const marker = takesMarks && call.cache !== undefined && !carriesMarks(call.messages) ? CacheMarks.toCacheControl(call.cache) : undefined
+    const messages = marker === undefined ? written : CacheMarks.markConversation(
       written,
       { system: blocks.length > 0, tools: choice !== undefined },
-      (message) => Messages.withCacheControl(message, marker)
+      (message) => Messages.addCacheControl(message, marker)
     )
-    const systemField = system(marker === undefined ? blocks : withSystemMark(blocks, marker))
+    const systemField = toSystemField(marker === undefined ? blocks : addSystemMark(blocks, marker))
     const tools = convertTools(call.tools)
     const forced = choice !== undefined && choice["type"] !== "auto"
-    const wanted = forced ? undefined : ModelAbilities.thinking(call.reasoningEffort, abilities)
+    const wanted = forced ? undefined : ModelAbilities.chooseThinking(call.reasoningEffort, abilities)
     const refusesBudget = replaysThinking && BlockMessages.calledWithoutThinking(messages, dialect)
     const asked = wanted?.style === "budget" && refusesBudget ? undefined : wanted
     const { maxTokens, thinking } = ModelAbilities.fitThinking(
-      call.maxOutputTokens ?? ModelAbilities.outputLimit(endpoint.model),
+      call.maxOutputTokens ?? ModelAbilities.findOutputLimit(endpoint.model),
       call.contextWindow,
       asked
     )
@@ -210,11 +210,11 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
       ...(systemField === undefined ? {} : { system: systemField }),
       messages,
       ...(choice === undefined ? {} : { tools: marker === undefined ? tools : withToolMark(tools)(marker), tool_choice: choice }),
-      ...thinkingFields(thinking),
-      ...outputConfig(thinking, format !== undefined && structured ? AnswerSchema.closed(format.schema) : undefined),
-      ...temperature(call, thinking, abilities),
+      ...makeThinkingFields(thinking),
+      ...makeOutputConfig(thinking, format !== undefined && structured ? AnswerSchema.closeSchema(format.schema) : undefined),
+      ...chooseTemperature(call, thinking, abilities),
       ...(call.stream ? { stream: true } : {}),
-      ...(edits === undefined ? fixed : { ...contextManagement(edits, call.contextWindow), ...fixedWithEdits })
+      ...(edits === undefined ? fixed : { ...makeContextManagement(edits, call.contextWindow), ...fixedWithEdits })
     }
   }
 }

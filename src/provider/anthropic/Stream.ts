@@ -4,7 +4,7 @@
  * **Details**
  *
  * Each content block is one part, grouped by the block's index. A call's arguments stream as they come and are parsed
- * when its block stops. `finish` comes with `message_stop`; gateways that never send it, but ended every block and said why
+ * when its block stops. `finishAnswer` comes with `message_stop`; gateways that never send it, but ended every block and said why
  * the answer stopped, are believed at the end of the stream. An `error` event, and an event that is not JSON, end the stream;
  * what stood before them has been read.
  *
@@ -28,7 +28,7 @@ interface Thought {
 
 /** A machine at the start of a stream. */
 export const make = (context: SdkError.Context, names = Endpoint.sameNames): StreamMachine.StreamMachine => {
-  const blocks = BlockAnswers.stream<Thought>(({ signature }) => Decode.thinkingMetadata(signature))
+  const blocks = BlockAnswers.makeBlockStream<Thought>(({ signature }) => Decode.makeThinkingMetadata(signature))
   let usage: Json.Fields = {}
   let id: string | undefined
   let model: string | undefined
@@ -36,79 +36,79 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
   let stopSequence: string | null = null
   let failure: AiError.AiError | undefined
 
-  const finish = (): void => blocks.finish(stopReason, Decode.usage(usage))
+  const finishAnswer = (): void => blocks.finish(stopReason, Decode.decodeUsage(usage))
 
-  const start = (index: number, block: Json.Fields): void => {
+  const startBlock = (index: number, block: Json.Fields): void => {
     switch (block["type"]) {
       case "text":
         blocks.openText(index)
-        blocks.addText(index, Json.word(block["text"]))
+        blocks.addText(index, Json.readWord(block["text"]))
         break
       case "thinking":
-        blocks.openThought(index, { signature: Json.word(block["signature"]), isReadable: true })
-        blocks.addThought(index, Json.word(block["thinking"]))
+        blocks.openThought(index, { signature: Json.readWord(block["signature"]), isReadable: true })
+        blocks.addThought(index, Json.readWord(block["thinking"]))
         break
       case "redacted_thinking":
-        blocks.openThought(index, { signature: "", isReadable: false }, Decode.metadata({ redacted: Json.word(block["data"]) }))
+        blocks.openThought(index, { signature: "", isReadable: false }, Decode.makeMetadata({ redacted: Json.readWord(block["data"]) }))
         break
       case "tool_use":
-        blocks.openCall(index, Decode.callId(block["id"], index), names.fromWire(Json.word(block["name"])), block["input"])
+        blocks.openCall(index, Decode.chooseCallId(block["id"], index), names.fromWire(Json.readWord(block["name"])), block["input"])
         break
       default:
         break
     }
   }
 
-  const delta = (index: number, change: Json.Fields): void => {
+  const applyDelta = (index: number, change: Json.Fields): void => {
     switch (change["type"]) {
       case "text_delta":
-        blocks.addText(index, Json.word(change["text"]))
+        blocks.addText(index, Json.readWord(change["text"]))
         break
       case "thinking_delta":
       case "signature_delta": {
         const thought = blocks.thought(index)
         if (thought?.isReadable !== true) break
-        thought.signature += Json.word(change["signature"])
-        blocks.addThought(index, Json.word(change["thinking"]))
+        thought.signature += Json.readWord(change["signature"])
+        blocks.addThought(index, Json.readWord(change["thinking"]))
         break
       }
       case "input_json_delta":
-        blocks.addInput(index, Json.word(change["partial_json"]))
+        blocks.addInput(index, Json.readWord(change["partial_json"]))
         break
       default:
         break
     }
   }
 
-  const event = (fields: Json.Fields): void => {
+  const handleEvent = (fields: Json.Fields): void => {
     const index = typeof fields["index"] === "number" ? fields["index"] : 0
     switch (fields["type"]) {
       case "message_start": {
-        const message = Json.fields(fields["message"])
-        usage = Json.fields(message["usage"])
-        id = Json.word(message["id"]) || undefined
-        model = Json.word(message["model"]) || undefined
+        const message = Json.readFields(fields["message"])
+        usage = Json.readFields(message["usage"])
+        id = Json.readWord(message["id"]) || undefined
+        model = Json.readWord(message["model"]) || undefined
         blocks.push(Response.makePart("response-metadata", { id, modelId: model, timestamp: undefined }))
         break
       }
       case "content_block_start":
-        start(index, Json.fields(fields["content_block"]))
+        startBlock(index, Json.readFields(fields["content_block"]))
         break
       case "content_block_delta":
-        delta(index, Json.fields(fields["delta"]))
+        applyDelta(index, Json.readFields(fields["delta"]))
         break
       case "content_block_stop":
         blocks.stop(index)
         break
       case "message_delta": {
-        const change = Json.fields(fields["delta"])
-        stopReason = Json.word(change["stop_reason"]) || stopReason
-        stopSequence = Json.word(change["stop_sequence"]) || stopSequence
-        usage = Decode.laterUsage(usage, Json.fields(fields["usage"]))
+        const change = Json.readFields(fields["delta"])
+        stopReason = Json.readWord(change["stop_reason"]) || stopReason
+        stopSequence = Json.readWord(change["stop_sequence"]) || stopSequence
+        usage = Decode.mergeUsage(usage, Json.readFields(fields["usage"]))
         break
       }
       case "message_stop":
-        finish()
+        finishAnswer()
         break
       case "error":
         failure = SdkError.fromBody({ ...context, body: fields })
@@ -123,15 +123,15 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
       for (const { data } of events) {
         if (failure !== undefined || blocks.isFinished()) break
         const parsed = Json.parse(data)
-        if (Option.isSome(parsed)) event(Json.fields(parsed.value))
-        else failure = SdkError.invalidResponse({ ...context, description: "an event of the stream is not JSON", body: data })
+        if (Option.isSome(parsed)) handleEvent(Json.readFields(parsed.value))
+        else failure = SdkError.makeInvalidResponse({ ...context, description: "an event of the stream is not JSON", body: data })
       }
       return blocks.take()
     },
     end: () => {
       if (failure !== undefined) return []
-      if (!blocks.isFinished() && (stopReason === null || blocks.isOpen())) failure = SdkError.cut(context)
-      else finish()
+      if (!blocks.isFinished() && (stopReason === null || blocks.isOpen())) failure = SdkError.makeCutStreamError(context)
+      else finishAnswer()
       return blocks.take()
     },
     failure: () => failure,

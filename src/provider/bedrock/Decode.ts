@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * A reasoning part carries in `metadata.bedrock_converse` (in a prompt `options.bedrock_converse`) the `signature` of its
- * text, or `redacted`, the opaque data that stands for it, in base64.
+ * A reasoning part carries in `metadata.bedrock_converse` (in a prompt `options.bedrock_converse`) the `readSignature` of its
+ * text, or `readRedacted`, the opaque data that stands for it, in base64.
  *
  * Source: `hermes-llm.md` §4.4, §12.2.
  */
@@ -25,20 +25,20 @@ import * as SdkError from "../SdkError.ts"
 /** Key of this provider's data in `options` and `metadata`. */
 const namespace = "bedrock_converse"
 
-const text = (options: Prompt.ProviderOptions, name: string): string | undefined =>
-  Json.word(Json.fields(options[namespace])[name]) || undefined
+const readText = (options: Prompt.ProviderOptions, name: string): string | undefined =>
+  Json.readWord(Json.readFields(options[namespace])[name]) || undefined
 
 /** The signature of a reasoning part's text. */
-export const signature = (options: Prompt.ProviderOptions): string | undefined => text(options, "signature")
+export const readSignature = (options: Prompt.ProviderOptions): string | undefined => readText(options, "signature")
 
 /** The opaque data that a reasoning part stands for. */
-export const redacted = (options: Prompt.ProviderOptions): Uint8Array | undefined => {
-  const data = text(options, "redacted")
+export const readRedacted = (options: Prompt.ProviderOptions): Uint8Array | undefined => {
+  const data = readText(options, "redacted")
   return data === undefined ? undefined : Result.getOrUndefined(Base64.decode(data))
 }
 
 /** Metadata of a reasoning part of an answer. */
-export const reasoningMetadata = (thought: {
+export const makeReasoningMetadata = (thought: {
   readonly signature: string
   readonly redacted: Uint8Array | undefined
 }): Response.ProviderMetadata => {
@@ -50,7 +50,7 @@ export const reasoningMetadata = (thought: {
 }
 
 /** Bytes of an answer: as the SDK gives them, or in base64, as JSON has them. */
-export const bytes = (value: unknown): Uint8Array | undefined =>
+export const toBytes = (value: unknown): Uint8Array | undefined =>
   value instanceof Uint8Array
     ? value
     : typeof value === "string" && value !== ""
@@ -60,30 +60,30 @@ export const bytes = (value: unknown): Uint8Array | undefined =>
 // Parts
 
 /** Id of a call; one that came without gets one from its place. */
-export const callId = (id: unknown, index: number): string => Json.word(id) || `tooluse_${index}`
+export const chooseCallId = (id: unknown, index: number): string => Json.readWord(id) || `tooluse_${index}`
 
-const partOf = (block: Json.Fields, index: number): ReadonlyArray<ContentPart> => {
-  if (typeof block["text"] === "string") return BlockAnswers.text(block["text"])
+const decodeBlock = (block: Json.Fields, index: number): ReadonlyArray<ContentPart> => {
+  if (typeof block["text"] === "string") return BlockAnswers.makeText(block["text"])
   if (Json.isFields(block["reasoningContent"])) {
     const { reasoningText, redactedContent } = block["reasoningContent"]
-    const readable = Json.fields(reasoningText)
-    return BlockAnswers.reasoning(
-      Json.word(readable["text"]),
-      reasoningMetadata({ signature: Json.word(readable["signature"]), redacted: bytes(redactedContent) })
+    const readable = Json.readFields(reasoningText)
+    return BlockAnswers.makeReasoning(
+      Json.readWord(readable["text"]),
+      makeReasoningMetadata({ signature: Json.readWord(readable["signature"]), redacted: toBytes(redactedContent) })
     )
   }
   if (Json.isFields(block["toolUse"])) {
     const { input, name, toolUseId } = block["toolUse"]
-    return [BlockAnswers.toolCall(callId(toolUseId, index), Json.word(name), input)]
+    return [BlockAnswers.makeToolCall(chooseCallId(toolUseId, index), Json.readWord(name), input)]
   }
   return []
 }
 
 // Usage
 
-/** From the `usage` object; `inputTokens` excludes the cache already. Garbage counts nothing. */
-export const usage = (raw: unknown): Response.Usage => {
-  const fields = Json.fields(raw)
+/** From the `decodeUsage` object; `inputTokens` excludes the cache already. Garbage counts nothing. */
+export const decodeUsage = (raw: unknown): Response.Usage => {
+  const fields = Json.readFields(raw)
   return toResponse({
     input: fields["inputTokens"],
     output: fields["outputTokens"],
@@ -96,35 +96,35 @@ export const usage = (raw: unknown): Response.Usage => {
 
 /** The response of a body, or what is wrong with it. Converse does not name the model: it is the one that was asked. */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
-  const invalid = SdkError.invalidBody(raw, context)
-  const body = Json.body(raw)
+  const invalid = SdkError.failInvalidBody(raw, context)
+  const body = Json.readBody(raw)
   if (typeof body === "string") return invalid(body)
-  const { content } = Json.fields(Json.fields(body["output"])["message"])
+  const { content } = Json.readFields(Json.readFields(body["output"])["message"])
   if (!Array.isArray(content)) return invalid("the answer is no Converse body: check that the base URL serves this API")
-  return BlockAnswers.response(
+  return BlockAnswers.makeResponse(
     {
       content,
       stopReason: body["stopReason"],
-      usage: usage(body["usage"]),
+      usage: decodeUsage(body["usage"]),
       model: context.model,
-      id: Json.word(Json.fields(body["$metadata"])["requestId"]) || undefined,
+      id: Json.readWord(Json.readFields(body["$metadata"])["requestId"]) || undefined,
       raw
     },
     context,
-    partOf
+    decodeBlock
   )
 }
 
 // Encode
 
-const blockOf = (part: ContentPart): ReadonlyArray<unknown> => {
+const encodePart = (part: ContentPart): ReadonlyArray<unknown> => {
   switch (part.type) {
     case "text":
       return [{ text: part.text }]
     case "reasoning": {
-      const redactedContent = redacted(part.metadata)
+      const redactedContent = readRedacted(part.metadata)
       if (redactedContent !== undefined) return [{ reasoningContent: { redactedContent } }]
-      const signed = signature(part.metadata)
+      const signed = readSignature(part.metadata)
       return [{
         reasoningContent: { reasoningText: { text: part.text, ...(signed === undefined ? {} : { signature: signed }) } }
       }]
@@ -143,7 +143,7 @@ export const encode = (answer: {
   readonly usage: Json.Fields
   readonly requestId: string | undefined
 }): unknown => ({
-  output: { message: { role: "assistant", content: answer.parts.flatMap(blockOf) } },
+  output: { message: { role: "assistant", content: answer.parts.flatMap(encodePart) } },
   stopReason: answer.stopReason,
   usage: answer.usage,
   $metadata: { requestId: answer.requestId }

@@ -29,19 +29,19 @@ const defaultRegion = "us-east-1"
 /** Stands for a key where AWS credentials are meant. */
 const chainMarker = "aws-sdk"
 
-const regionOf = (host: string): string | undefined =>
+const parseRegion = (host: string): string | undefined =>
   /^bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$/.exec(host)?.[1]
 
 const isAws = (host: string): boolean => /(^|\.)amazonaws\.com(\.cn)?$/.test(host)
 
 /** The endpoint of a route, `variables` being those of the process. */
-export const of = (route: Route, variables: Variables = {}): Endpoint => {
+export const fromRoute = (route: Route, variables: Variables = {}): Endpoint => {
   const host = route.baseUrl === undefined ? "" : URL.parse(route.baseUrl)?.hostname ?? ""
   const key = route.apiKey === undefined ? "" : Redacted.value(route.apiKey)
   const isOwn = route.baseUrl === undefined || isAws(host)
   const token = key !== "" && key !== chainMarker ? key : isOwn ? variables["AWS_BEARER_TOKEN_BEDROCK"] || undefined : undefined
   return {
-    region: route.region ?? regionOf(host) ?? defaultRegion,
+    region: route.region ?? parseRegion(host) ?? defaultRegion,
     address: route.baseUrl,
     token,
     scheme: token !== undefined ? "httpBearerAuth" : isOwn ? undefined : "sigv4"
@@ -58,10 +58,10 @@ const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PRO
  * environment (`credential_source`), and for the endpoint that a container asks for credentials.
  */
 export const needsEnvironment = (variables: Variables): boolean =>
-  hasProfile(variables) || credentials(variables) === undefined && Boolean(variables["AWS_CONTAINER_AUTHORIZATION_TOKEN"])
+  hasProfile(variables) || readCredentials(variables) === undefined && Boolean(variables["AWS_CONTAINER_AUTHORIZATION_TOKEN"])
 
 /** The credentials of the environment, as the chain reads them; undefined leaves it to the chain. */
-export const credentials = (variables: Variables): Credentials | undefined => {
+export const readCredentials = (variables: Variables): Credentials | undefined => {
   const accessKeyId = variables["AWS_ACCESS_KEY_ID"]
   const secretAccessKey = variables["AWS_SECRET_ACCESS_KEY"]
   if (hasProfile(variables) || !accessKeyId || !secretAccessKey) return undefined

@@ -67,7 +67,7 @@ type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 type Block = ContentBlock | ReasoningBlock | ToolUseBlock | ToolResultBlock | CachePoint
 
 /** A cache point that lasts as long as a call asks for. */
-export const cachePoint = ({ ttl }: PromptCache): CachePoint => ({ cachePoint: ttl === "1h" ? { type: "default", ttl } : { type: "default" } })
+export const makeCachePoint = ({ ttl }: PromptCache): CachePoint => ({ cachePoint: ttl === "1h" ? { type: "default", ttl } : { type: "default" } })
 
 // Parts
 
@@ -93,48 +93,48 @@ const documentFormats: Readonly<Record<string, string>> = {
 }
 
 /** The bytes of a file that has them in place. */
-const bytesOf = (part: Prompt.FilePart): Uint8Array | undefined => {
+const readBytes = (part: Prompt.FilePart): Uint8Array | undefined => {
   if (part.data instanceof Uint8Array) return part.data
-  const data = FileData.base64(part)
+  const data = FileData.readBase64(part)
   return data === undefined ? undefined : Result.getOrUndefined(Base64.decode(data))
 }
 
 /** A document's name in the characters that Converse takes. */
-const documentName = (fileName: string | undefined): string => {
+const toDocumentName = (fileName: string | undefined): string => {
   const name = (fileName ?? "").replace(/\.[^.]*$/, "").replaceAll(/[^\w\-()[\]]+/g, " ").replaceAll("_", "-").trim()
   return name === "" ? "document" : name
 }
 
-const file = (part: Prompt.FilePart): ContentBlock => {
-  const bytes = bytesOf(part)
+const toFileBlock = (part: Prompt.FilePart): ContentBlock => {
+  const bytes = readBytes(part)
   const image = imageFormats[part.mediaType]
   const document = documentFormats[part.mediaType]
   if (bytes !== undefined && image !== undefined) return { image: { format: image, source: { bytes } } }
   if (bytes !== undefined && document !== undefined) {
-    return { document: { format: document, name: documentName(part.fileName), source: { bytes } } }
+    return { document: { format: document, name: toDocumentName(part.fileName), source: { bytes } } }
   }
   return { text: `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
 }
 
 /** A text or file; nothing of a blank text. */
-const contentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
-  if (part.type === "file") return [file(part)]
+const toContentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
+  if (part.type === "file") return [toFileBlock(part)]
   return part.text.trim() === "" ? [] : [{ text: part.text.toWellFormed() }]
 }
 
 /** A tool's result: its own form for models where it has one, else its value as text. */
-const toolResult = (part: Prompt.ToolResultPart): ReadonlyArray<ContentBlock> => {
+const toResultContent = (part: Prompt.ToolResultPart): ReadonlyArray<ContentBlock> => {
   const text = part.modelOutput === undefined ? Json.toText(part.result).toWellFormed() : ""
-  const blocks = part.modelOutput?.flatMap(contentBlocks) ?? (text.trim() === "" ? [] : [{ text }])
+  const blocks = part.modelOutput?.flatMap(toContentBlocks) ?? (text.trim() === "" ? [] : [{ text }])
   return blocks.length === 0 ? [{ text: BlockMessages.noOutput }] : blocks
 }
 
 // Reasoning
 
-const thought = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
-  const redactedContent = Decode.redacted(part.options)
+const toReasoningBlocks = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
+  const redactedContent = Decode.readRedacted(part.options)
   if (redactedContent !== undefined) return [{ reasoningContent: { redactedContent } }]
-  const signature = Decode.signature(part.options)
+  const signature = Decode.readSignature(part.options)
   return signature === undefined ? [] : [{ reasoningContent: { reasoningText: { text: part.text, signature } } }]
 }
 
@@ -150,35 +150,35 @@ const space: TextBlock = { text: " " }
 const longestId = 64
 
 /** An id in the characters, and of the length, that Converse takes; of one that is too long, the end. */
-const wireId = (id: string): string => {
+const toWireId = (id: string): string => {
   const clean = id.replaceAll(/[^\w.:-]/g, "_").slice(-longestId)
   return clean === "" ? "tool_0" : clean
 }
 
 const asBlocks: Tooling = {
-  call: (part) => [{ toolUse: { toolUseId: wireId(part.id), name: part.name, input: BlockMessages.input(part.params) } }],
+  call: (part) => [{ toolUse: { toolUseId: toWireId(part.id), name: part.name, input: BlockMessages.toInput(part.params) } }],
   result: (part) => [{
     toolResult: {
-      toolUseId: wireId(part.id),
-      content: toolResult(part),
+      toolUseId: toWireId(part.id),
+      content: toResultContent(part),
       ...(part.isFailure ? { status: "error" } : {})
     }
   }]
 }
 
 const inWords: Tooling = {
-  call: (part) => [{ text: `[called ${part.name} with ${JSON.stringify(BlockMessages.input(part.params))}]` }],
-  result: (part) => [{ text: `[${part.isFailure ? "failure" : "result"} of ${part.name}:]` }, ...toolResult(part)]
+  call: (part) => [{ text: `[called ${part.name} with ${JSON.stringify(BlockMessages.toInput(part.params))}]` }],
+  result: (part) => [{ text: `[${part.isFailure ? "failure" : "result"} of ${part.name}:]` }, ...toResultContent(part)]
 }
 
-const orSpace = (blocks: ReadonlyArray<Block>): ReadonlyArray<Block> => blocks.length === 0 ? [space] : blocks
+const fillWithSpace = (blocks: ReadonlyArray<Block>): ReadonlyArray<Block> => blocks.length === 0 ? [space] : blocks
 
-const assistantBlocks = (part: Prompt.AssistantMessagePart, tooling: Tooling): ReadonlyArray<Block> => {
+const toAssistantBlocks = (part: Prompt.AssistantMessagePart, tooling: Tooling): ReadonlyArray<Block> => {
   switch (part.type) {
     case "reasoning":
-      return thought(part)
+      return toReasoningBlocks(part)
     case "text":
-      return contentBlocks(part)
+      return toContentBlocks(part)
     case "file":
       return [{ text: `[${part.mediaType} omitted]` }]
     case "tool-call":
@@ -188,11 +188,11 @@ const assistantBlocks = (part: Prompt.AssistantMessagePart, tooling: Tooling): R
   }
 }
 
-const dialect = (tooling: Tooling): BlockMessages.Dialect<Block> => ({
-  convert: BlockMessages.remembering((message) => {
+const makeDialect = (tooling: Tooling): BlockMessages.Dialect<Block> => ({
+  convert: BlockMessages.rememberConversions((message) => {
     switch (message.role) {
       case "user":
-        return { role: "user", content: orSpace(message.content.flatMap(contentBlocks)) }
+        return { role: "user", content: fillWithSpace(message.content.flatMap(toContentBlocks)) }
       case "tool":
         return {
           role: "user",
@@ -201,7 +201,7 @@ const dialect = (tooling: Tooling): BlockMessages.Dialect<Block> => ({
           )
         }
       case "assistant":
-        return { role: "assistant", content: orSpace(message.content.flatMap((part) => assistantBlocks(part, tooling))) }
+        return { role: "assistant", content: fillWithSpace(message.content.flatMap((part) => toAssistantBlocks(part, tooling))) }
     }
   }),
   isCall: (block) => "toolUse" in block,
@@ -210,15 +210,15 @@ const dialect = (tooling: Tooling): BlockMessages.Dialect<Block> => ({
 })
 
 /** The blocks of a request that names tools. */
-export const withTools = (): BlockMessages.Dialect<Block> => dialect(asBlocks)
+export const makeToolDialect = (): BlockMessages.Dialect<Block> => makeDialect(asBlocks)
 
 /** The blocks of one that names none. */
-export const withoutTools = (): BlockMessages.Dialect<Block> => dialect(inWords)
+export const makePlainDialect = (): BlockMessages.Dialect<Block> => makeDialect(inWords)
 
 type Message = BlockMessages.Message<Block>
 
 const filler: Message = { role: "user", content: [space] }
 
 /** Messages that begin and end with the user's; those of the history stage begin so. */
-export const framed = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =>
+export const endWithUserMessage = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =>
   messages.at(-1)?.role === "user" ? messages : [...messages, filler]

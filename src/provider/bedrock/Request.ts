@@ -9,7 +9,7 @@
  * - Tools are left out for models that have none, and for tool choice `none`, which Converse does not know.
  * - The route's guardrail is `guardrailConfig`; its stream mode is sent with streamed calls only, as the API has it.
  * - A schema for the answer goes into `outputConfig` where Claude has it, and else into the system prompt.
- * - Fields that Converse does not know (`top_k` from `extra_body`, say) are fields of the model behind it: {@link input} puts
+ * - Fields that Converse does not know (`top_k` from `extra_body`, say) are fields of the model behind it: {@link toCommandInput} puts
  *   them into `additionalModelRequestFields`, where they win.
  *
  * Source: `hermes-llm.md` §4.4, §14.2.
@@ -27,7 +27,7 @@ import * as Messages from "./Messages.ts"
 
 // Tools
 
-const choiceOf = (choice: Exclude<ToolChoice, "none">): Readonly<Record<string, unknown>> =>
+const toChoice = (choice: Exclude<ToolChoice, "none">): Readonly<Record<string, unknown>> =>
   typeof choice === "object" ? { tool: { name: choice.tool } } : choice === "required" ? { any: {} } : { auto: {} }
 
 /** Tools on the wire, made once for each array of tools. */
@@ -47,7 +47,7 @@ const marksTools = (model: string): boolean => model.toLowerCase().includes("cla
 
 // System prompt
 
-const systemOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Messages.TextBlock> =>
+const collectSystemBlocks = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Messages.TextBlock> =>
   BlockMessages.systemMessages(messages)
     .flatMap(({ content }) => content.trim() === "" ? [] : [{ text: content.toWellFormed() }])
 
@@ -72,15 +72,15 @@ interface Model {
 
 const others: ModelAbilities.ClaudeAbilities = { thinking: "never", xhigh: false, sampling: true, structured: false }
 
-const modelOf = (id: string): Model => {
+const describeModel = (id: string): Model => {
   const name = id.toLowerCase()
   return {
-    abilities: name.includes("claude") ? ModelAbilities.claude(name) : others,
+    abilities: name.includes("claude") ? ModelAbilities.findClaudeAbilities(name) : others,
     tools: !modelsWithoutTools.some((part) => name.includes(part))
   }
 }
 
-const thinkingFields = (thinking: ModelAbilities.Thinking): Readonly<Record<string, unknown>> | undefined => {
+const makeThinkingFields = (thinking: ModelAbilities.Thinking): Readonly<Record<string, unknown>> | undefined => {
   switch (thinking?.style) {
     case "adaptive":
       return {
@@ -94,7 +94,7 @@ const thinkingFields = (thinking: ModelAbilities.Thinking): Readonly<Record<stri
   }
 }
 
-const temperatureOf = (
+const chooseTemperature = (
   call: ModelCall,
   thinking: ModelAbilities.Thinking,
   abilities: ModelAbilities.ClaudeAbilities
@@ -104,7 +104,7 @@ const temperatureOf = (
   return call.temperature === undefined ? {} : { temperature: call.temperature }
 }
 
-const guardrailOf = ({ guardrail }: Route.Route, stream: boolean): Readonly<Record<string, unknown>> => {
+const makeGuardrailFields = ({ guardrail }: Route.Route, stream: boolean): Readonly<Record<string, unknown>> => {
   if (guardrail === undefined) return {}
   const { guardrailIdentifier, guardrailVersion, streamProcessingMode, trace } = guardrail
   return {
@@ -121,11 +121,11 @@ const guardrailOf = ({ guardrail }: Route.Route, stream: boolean): Readonly<Reco
 
 /** Turns the calls of one route into requests; remembers the messages that it has converted. */
 export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
-  const { abilities, tools } = modelOf(route.model)
-  const withTools = Messages.withTools()
-  const withoutTools = Messages.withoutTools()
-  const writeWithTools = BlockMessages.writer(withTools)
-  const writeWithoutTools = BlockMessages.writer(withoutTools)
+  const { abilities, tools } = describeModel(route.model)
+  const withTools = Messages.makeToolDialect()
+  const withoutTools = Messages.makePlainDialect()
+  const writeWithTools = BlockMessages.makeWriter(withTools)
+  const writeWithoutTools = BlockMessages.makeWriter(withoutTools)
 
   const takesMarks = Route.abilities(route).cacheMarks === "cache_points"
   const toolPoint = marksTools(route.model)
@@ -134,37 +134,37 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
     const choice = !tools || call.tools.length === 0 || call.toolChoice === "none" ? undefined : call.toolChoice
     const [dialect, toWire] = choice === undefined ? [withoutTools, writeWithoutTools] : [withTools, writeWithTools]
     const written = toWire(call.messages)
-    const point = takesMarks && call.cache !== undefined ? Messages.cachePoint(call.cache) : undefined
+    const point = takesMarks && call.cache !== undefined ? Messages.makeCachePoint(call.cache) : undefined
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
     const inField = format !== undefined && abilities.structured
     const system = [
-      ...systemOf(call.messages),
-      ...(format === undefined || inField ? [] : [{ text: AnswerSchema.instruction(format.schema) }])
+      ...collectSystemBlocks(call.messages),
+      ...(format === undefined || inField ? [] : [{ text: AnswerSchema.renderInstruction(format.schema) }])
     ]
-    const messages = point === undefined ? written : CacheMarks.conversation(
+    const messages = point === undefined ? written : CacheMarks.markConversation(
       written,
       { system: system.length > 0, tools: choice !== undefined && toolPoint },
       ({ content, role }) => ({ role, content: [...content, point] })
     )
-    const wanted = choice === undefined || choice === "auto" ? ModelAbilities.thinking(call.reasoningEffort, abilities) : undefined
+    const wanted = choice === undefined || choice === "auto" ? ModelAbilities.chooseThinking(call.reasoningEffort, abilities) : undefined
     const asked = wanted?.style === "budget" && BlockMessages.calledWithoutThinking(messages, dialect) ? undefined : wanted
     const { maxTokens, thinking } = ModelAbilities.fitThinking(call.maxOutputTokens ?? defaultMaxTokens, call.contextWindow, asked)
-    const additional = thinkingFields(thinking)
+    const additional = makeThinkingFields(thinking)
     return {
       modelId: route.model,
-      messages: Messages.framed(messages),
+      messages: Messages.endWithUserMessage(messages),
       ...(system.length === 0 ? {} : { system: point === undefined ? system : [...system, point] }),
-      inferenceConfig: { maxTokens, ...temperatureOf(call, thinking, abilities) },
-      ...(choice === undefined ? {} : { toolConfig: { tools: point === undefined || !toolPoint ? toolsOf(call.tools) : [...toolsOf(call.tools), point], toolChoice: choiceOf(choice) } }),
+      inferenceConfig: { maxTokens, ...chooseTemperature(call, thinking, abilities) },
+      ...(choice === undefined ? {} : { toolConfig: { tools: point === undefined || !toolPoint ? toolsOf(call.tools) : [...toolsOf(call.tools), point], toolChoice: toChoice(choice) } }),
       ...(additional === undefined ? {} : { additionalModelRequestFields: additional }),
-      ...guardrailOf(route, call.stream),
+      ...makeGuardrailFields(route, call.stream),
       ...(inField
         ? {
           outputConfig: {
             textFormat: {
               type: "json_schema",
               structure: {
-                jsonSchema: { name: format.name, schema: JSON.stringify(AnswerSchema.closed(format.schema)) }
+                jsonSchema: { name: format.name, schema: JSON.stringify(AnswerSchema.closeSchema(format.schema)) }
               }
             }
           }
@@ -200,7 +200,7 @@ const converseFields = new Set([
 ])
 
 /** The input of the SDK's command, from a request after middleware has seen it. */
-export const input = (body: Json.Fields): Json.Fields => {
+export const toCommandInput = (body: Json.Fields): Json.Fields => {
   const known: Record<string, unknown> = {}
   const additional: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(body)) {
@@ -212,6 +212,6 @@ export const input = (body: Json.Fields): Json.Fields => {
     ? known
     : {
       ...known,
-      additionalModelRequestFields: { ...Json.fields(known["additionalModelRequestFields"]), ...additional }
+      additionalModelRequestFields: { ...Json.readFields(known["additionalModelRequestFields"]), ...additional }
     }
 }

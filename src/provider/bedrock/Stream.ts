@@ -4,10 +4,10 @@
  * **Details**
  *
  * Each content block is one part, grouped by the block's index; a text begins with its first piece, because Converse
- * announces calls only. `messageStop` says why the answer stopped and `metadata` what it cost: `finish` comes with the
+ * announces calls only. `messageStop` says why the answer stopped and `metadata` what it cost: `finishAnswer` comes with the
  * latter, and at the end of the stream where it never came.
  *
- * The AWS SDK decodes one event after the other, without ever leaving the microtask queue while it has bytes. {@link batches}
+ * The AWS SDK decodes one event after the other, without ever leaving the microtask queue while it has bytes. {@link batchEvents}
  * gives all that can be had without waiting for the network as one array, so that what is done with events is done once for
  * each read of the socket: an array is full when the event loop gets its turn. Nothing is read ahead beyond one event.
  *
@@ -29,10 +29,10 @@ interface Batches<A> {
   readonly next: () => Promise<ReadonlyArray<A> | undefined>
 }
 
-const turn = (): Promise<"turn"> => new Promise((resolve) => setImmediate(() => resolve("turn")))
+const waitForTurn = (): Promise<"turn"> => new Promise((resolve) => setImmediate(() => resolve("turn")))
 
 /** The events of a stream; undefined after the last one. A stream that fails does so after its last array. */
-export const batches = <A>(stream: AsyncIterable<A>): Batches<A> => {
+export const batchEvents = <A>(stream: AsyncIterable<A>): Batches<A> => {
   const iterator = stream[Symbol.asyncIterator]()
   let pending: Promise<IteratorResult<A>> | undefined
   return {
@@ -41,7 +41,7 @@ export const batches = <A>(stream: AsyncIterable<A>): Batches<A> => {
       pending = undefined
       if (first.done === true) return undefined
       const batch = [first.value]
-      const over = turn()
+      const over = waitForTurn()
       while (pending === undefined) {
         const coming = iterator.next()
         const settled = await Promise.race([coming.then((item) => item.done === true ? "done" : item, () => "failed"), over])
@@ -68,62 +68,62 @@ interface Thought {
 
 /** A machine at the start of a stream. Neither model nor id are in a stream: they come from the request and its headers. */
 export const make = (context: SdkError.Context, requestId: string | undefined): Machine => {
-  const blocks = BlockAnswers.stream<Thought>(Decode.reasoningMetadata)
+  const blocks = BlockAnswers.makeBlockStream<Thought>(Decode.makeReasoningMetadata)
   let stopReason = ""
   let usage: Json.Fields = {}
   let failure: AiError.AiError | undefined
 
-  const finish = (): void => blocks.finish(stopReason, Decode.usage(usage))
+  const finishAnswer = (): void => blocks.finish(stopReason, Decode.decodeUsage(usage))
 
-  const think = (index: number, change: Json.Fields): void => {
+  const addReasoning = (index: number, change: Json.Fields): void => {
     if (!blocks.isOpen(index)) blocks.openThought(index, { signature: "", redacted: undefined })
     const thought = blocks.thought(index)
     if (thought === undefined) return
-    thought.signature += Json.word(change["signature"])
-    const redacted = Decode.bytes(change["redactedContent"])
+    thought.signature += Json.readWord(change["signature"])
+    const redacted = Decode.toBytes(change["redactedContent"])
     if (redacted !== undefined) {
       thought.redacted = thought.redacted === undefined ? redacted : Uint8Array.of(...thought.redacted, ...redacted)
     }
-    blocks.addThought(index, Json.word(change["text"]))
+    blocks.addThought(index, Json.readWord(change["text"]))
   }
 
-  const start = (index: number, block: Json.Fields): void => {
+  const startBlock = (index: number, block: Json.Fields): void => {
     if (!Json.isFields(block["toolUse"])) return
     const { name, toolUseId } = block["toolUse"]
-    blocks.openCall(index, Decode.callId(toolUseId, index), Json.word(name), undefined)
+    blocks.openCall(index, Decode.chooseCallId(toolUseId, index), Json.readWord(name), undefined)
   }
 
-  const delta = (index: number, change: Json.Fields): void => {
+  const applyDelta = (index: number, change: Json.Fields): void => {
     if (typeof change["text"] === "string") {
       if (!blocks.isOpen(index)) blocks.openText(index)
       blocks.addText(index, change["text"])
-    } else if (Json.isFields(change["reasoningContent"])) think(index, change["reasoningContent"])
-    else if (Json.isFields(change["toolUse"])) blocks.addInput(index, Json.word(change["toolUse"]["input"]))
+    } else if (Json.isFields(change["reasoningContent"])) addReasoning(index, change["reasoningContent"])
+    else if (Json.isFields(change["toolUse"])) blocks.addInput(index, Json.readWord(change["toolUse"]["input"]))
   }
 
-  const event = (fields: Json.Fields): void => {
+  const handleEvent = (fields: Json.Fields): void => {
     const { contentBlockDelta, contentBlockStart, contentBlockStop, messageStart, messageStop, metadata } = fields
-    const indexOf = (block: Json.Fields): number => Number(block["contentBlockIndex"] ?? 0)
-    if (Json.isFields(contentBlockDelta)) delta(indexOf(contentBlockDelta), Json.fields(contentBlockDelta["delta"]))
-    else if (Json.isFields(contentBlockStart)) start(indexOf(contentBlockStart), Json.fields(contentBlockStart["start"]))
-    else if (Json.isFields(contentBlockStop)) blocks.stop(indexOf(contentBlockStop))
+    const readBlockIndex = (block: Json.Fields): number => Number(block["contentBlockIndex"] ?? 0)
+    if (Json.isFields(contentBlockDelta)) applyDelta(readBlockIndex(contentBlockDelta), Json.readFields(contentBlockDelta["delta"]))
+    else if (Json.isFields(contentBlockStart)) startBlock(readBlockIndex(contentBlockStart), Json.readFields(contentBlockStart["start"]))
+    else if (Json.isFields(contentBlockStop)) blocks.stop(readBlockIndex(contentBlockStop))
     else if (messageStart !== undefined) {
       blocks.push(Response.makePart("response-metadata", { id: requestId, modelId: context.model, timestamp: undefined }))
-    } else if (Json.isFields(messageStop)) stopReason = Json.word(messageStop["stopReason"])
+    } else if (Json.isFields(messageStop)) stopReason = Json.readWord(messageStop["stopReason"])
     else if (Json.isFields(metadata)) {
-      usage = Json.fields(metadata["usage"])
-      if (stopReason !== "") finish()
+      usage = Json.readFields(metadata["usage"])
+      if (stopReason !== "") finishAnswer()
     }
   }
 
   return {
     step: (events) => {
-      for (const one of events) event(Json.fields(one))
+      for (const one of events) handleEvent(Json.readFields(one))
       return blocks.take()
     },
     end: () => {
-      if (stopReason === "") failure = SdkError.cut(context)
-      else finish()
+      if (stopReason === "") failure = SdkError.makeCutStreamError(context)
+      else finishAnswer()
       return blocks.take()
     },
     failure: () => failure,

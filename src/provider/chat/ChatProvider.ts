@@ -17,7 +17,7 @@ export const make = Effect.fn("ChatCompletions.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
   const client = yield* OpenAiClient.make(route)
-  return Exchange.provider(route, {
+  return Exchange.makeProvider(route, {
     module: "ChatCompletions",
     apiMode: "chat_completions",
     url: client.baseUrl,
@@ -26,11 +26,11 @@ export const make = Effect.fn("ChatCompletions.make")(function*(
     prepare: (call) => Request.prepare(call, route),
     // Headers of the user's own may say what the body is: then the SDK writes it.
     post: (extras, signal) =>
-      client.post("/chat/completions", extras.headers === undefined ? { ...extras, body: Messages.bodyText(extras.body) } : extras, signal),
+      client.post("/chat/completions", extras.headers === undefined ? { ...extras, body: Messages.stringifyBody(extras.body) } : extras, signal),
     decode: Decode.decode,
     machine: Stream.make
   })
 })
 
 /** The provider of the route that options mean. */
-export const ofOptions = (options: ProviderPort.RouteOptions) => make(OpenAiClient.routeOf(options, "chat_completions"))
+export const makeFromOptions = (options: ProviderPort.RouteOptions) => make(OpenAiClient.makeRoute(options, "chat_completions"))

@@ -16,7 +16,7 @@ import type * as Schema from "effect/Schema"
 import * as Response from "effect/ai/Response"
 import * as Json from "../../domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
-import { count, toResponse } from "../../domain/Usage.ts"
+import { toCount, toResponse } from "../../domain/Usage.ts"
 import * as SdkError from "../SdkError.ts"
 import * as ThinkTags from "../ThinkTags.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
@@ -24,8 +24,8 @@ import * as ToolCallWire from "../ToolCallWire.ts"
 // Metadata
 
 /** The text of a block that a user may read: its summary, thinking, content or text. */
-export const detailText = (detail: unknown): string => {
-  const { summary, thinking, content, text } = Json.fields(detail)
+export const readDetailText = (detail: unknown): string => {
+  const { summary, thinking, content, text } = Json.readFields(detail)
   for (const value of [summary, thinking, content, text]) {
     if (typeof value === "string" && value !== "") return value
   }
@@ -33,17 +33,17 @@ export const detailText = (detail: unknown): string => {
 }
 
 /** Blocks as metadata carries them; undefined when there are none. They come from JSON. */
-export const blocksOf = (blocks: ReadonlyArray<unknown>): Schema.Json | undefined =>
+export const toBlockMetadata = (blocks: ReadonlyArray<unknown>): Schema.Json | undefined =>
   blocks.length === 0 ? undefined : blocks as Schema.Json
 
 /** Reasoning of an answer: what a user may read, and what must go back with it. */
-interface Found {
+interface FoundReasoning {
   readonly text: string
   readonly metadata: Response.ProviderMetadata
 }
 
 /** The metadata of a reasoning part. */
-export const reasoningMetadata = (
+export const makeReasoningMetadata = (
   text: string,
   content: string | undefined,
   details: Schema.Json | undefined
@@ -58,20 +58,20 @@ export const reasoningMetadata = (
     }
 
 /** The structured reasoning of an assistant message of a body; undefined when there is none. */
-const structuredReasoning = (message: Json.Fields): Found | undefined => {
-  const content = Json.string(message["reasoning_content"])
-  const blocks = Json.items(message["reasoning_details"])
+const readStructuredReasoning = (message: Json.Fields): FoundReasoning | undefined => {
+  const content = Json.readString(message["reasoning_content"])
+  const blocks = Json.readItems(message["reasoning_details"])
   const texts: Array<string> = []
-  for (const text of [Json.string(message["reasoning"]), content, ...blocks.map(detailText)]) {
+  for (const text of [Json.readString(message["reasoning"]), content, ...blocks.map(readDetailText)]) {
     if (text !== undefined && text !== "" && !texts.some((known) => known.includes(text))) texts.push(text)
   }
   const text = texts.join("\n\n")
   if (text === "" && content === undefined && blocks.length === 0) return undefined
-  return { text, metadata: reasoningMetadata(text, content, blocksOf(blocks)) }
+  return { text, metadata: makeReasoningMetadata(text, content, toBlockMetadata(blocks)) }
 }
 
 /** `extra_content` of a tool call, opaque: it holds Gemini's thought signatures. */
-export const callMetadata = (call: Json.Fields): Response.ProviderMetadata => {
+export const readCallMetadata = (call: Json.Fields): Response.ProviderMetadata => {
   const extra = call["extra_content"]
   // It was parsed from JSON.
   return Json.isFields(extra) ? { chat_completions: { extra_content: extra as Response.ProviderMetadata } } : {}
@@ -81,45 +81,45 @@ export const callMetadata = (call: Json.Fields): Response.ProviderMetadata => {
 
 type ToolCall = Response.ToolCallPart<string, unknown>
 
-const toolCalls = (message: Json.Fields): ReadonlyArray<ToolCall> => {
+const decodeToolCalls = (message: Json.Fields): ReadonlyArray<ToolCall> => {
   const taken = new Set<string>()
   const legacy = message["function_call"]
   const calls = message["tool_calls"] ?? (Json.isFields(legacy) ? [{ function: legacy }] : undefined)
-  return Json.items(calls).map((item, index) => {
-    const call = Json.fields(item)
-    const target = Json.fields(call["function"])
-    const name = Json.word(target["name"])
-    const id = Json.word(call["id"]) || ToolCallWire.deriveId(name, ToolCallWire.pieceOf(target["arguments"]), index)
+  return Json.readItems(calls).map((item, index) => {
+    const call = Json.readFields(item)
+    const target = Json.readFields(call["function"])
+    const name = Json.readWord(target["name"])
+    const id = Json.readWord(call["id"]) || ToolCallWire.deriveId(name, ToolCallWire.toPieceText(target["arguments"]), index)
     return Response.makePart("tool-call", {
-      id: ToolCallWire.uniqueId(taken, id, index),
+      id: ToolCallWire.makeUniqueId(taken, id, index),
       name,
       params: ToolCallWire.fromWire(target["arguments"]),
       providerExecuted: false,
-      metadata: callMetadata(call)
+      metadata: readCallMetadata(call)
     })
   })
 }
 
 /** The text of `content`, a string or parts; undefined where it is neither. */
-const contentText = (content: unknown): { readonly text: string; readonly thinking: string } | undefined => {
+const readContent = (content: unknown): { readonly text: string; readonly thinking: string } | undefined => {
   if (content === null || content === undefined) return { text: "", thinking: "" }
   if (typeof content === "string") return { text: content, thinking: "" }
   if (!Array.isArray(content)) return undefined
   let text = ""
   const thinking: Array<string> = []
   for (const item of content) {
-    const part = Json.fields(item)
-    const own = Json.string(part["text"]) ?? Json.string(part["refusal"]) ?? ""
+    const part = Json.readFields(item)
+    const own = Json.readString(part["text"]) ?? Json.readString(part["refusal"]) ?? ""
     if (part["type"] === "thinking") {
       const thought = part["thinking"]
-      thinking.push(Json.string(thought) ?? Json.items(thought).map((one) => Json.word(Json.fields(one)["text"])).join(""))
+      thinking.push(Json.readString(thought) ?? Json.readItems(thought).map((one) => Json.readWord(Json.readFields(one)["text"])).join(""))
     } else text += own
   }
   return { text, thinking: thinking.join("\n\n") }
 }
 
 /** Separates inline reasoning from a text; structured reasoning makes it redundant. */
-const split = (text: string): { readonly text: string; readonly thinking: string } => {
+const splitReasoning = (text: string): { readonly text: string; readonly thinking: string } => {
   if (!text.includes("<")) return { text, thinking: "" }
   let visible = ""
   let thinking = ""
@@ -129,18 +129,18 @@ const split = (text: string): { readonly text: string; readonly thinking: string
   return { text: visible, thinking: thinking.trim() }
 }
 
-const partsOf = (message: Json.Fields): ReadonlyArray<ContentPart> | string => {
-  const content = contentText(message["content"])
+const decodeParts = (message: Json.Fields): ReadonlyArray<ContentPart> | string => {
+  const content = readContent(message["content"])
   if (content === undefined) return "the content of the message is neither text nor parts"
   const calls = message["tool_calls"]
   if (calls !== undefined && calls !== null && !Array.isArray(calls)) return "tool_calls is no list"
-  const { text, thinking } = split(content.text)
-  const found = structuredReasoning(message) ?? { text: content.thinking || thinking, metadata: {} }
-  const visible = text === "" ? Json.string(message["refusal"]) ?? "" : text
+  const { text, thinking } = splitReasoning(content.text)
+  const found = readStructuredReasoning(message) ?? { text: content.thinking || thinking, metadata: {} }
+  const visible = text === "" ? Json.readString(message["refusal"]) ?? "" : text
   const parts: Array<ContentPart> = []
   if (found.text !== "" || Object.keys(found.metadata).length > 0) parts.push(Response.makePart("reasoning", found))
   if (visible !== "") parts.push(Response.makePart("text", { text: visible }))
-  parts.push(...toolCalls(message))
+  parts.push(...decodeToolCalls(message))
   return parts
 }
 
@@ -153,7 +153,7 @@ const filters = new Set(["content_filter", "content-filter", "safety", "refusal"
  * The reason of the protocol's word for it. Words that are none of the protocol's mean a normal end; an end with tool
  * calls in it is one for tools, whatever the word, unless the answer was cut.
  */
-export const finishReason = (word: string | undefined, hasCalls: boolean): Response.FinishReason => {
+export const toFinishReason = (word: string | undefined, hasCalls: boolean): Response.FinishReason => {
   const name = word?.toLowerCase() ?? ""
   if (lengths.has(name)) return "length"
   if (filters.has(name)) return "content-filter"
@@ -161,7 +161,7 @@ export const finishReason = (word: string | undefined, hasCalls: boolean): Respo
 }
 
 /** The protocol's word. */
-export const finishWord = (reason: Response.FinishReason): string => {
+export const toFinishWord = (reason: Response.FinishReason): string => {
   switch (reason) {
     case "tool-calls":
       return "tool_calls"
@@ -174,12 +174,12 @@ export const finishWord = (reason: Response.FinishReason): string => {
   }
 }
 
-const reasonOf = (choice: Json.Fields, message: Json.Fields, parts: ReadonlyArray<ContentPart>): Response.FinishReason => {
+const readFinishReason = (choice: Json.Fields, message: Json.Fields, parts: ReadonlyArray<ContentPart>): Response.FinishReason => {
   const refused = typeof message["refusal"] === "string" && message["refusal"] !== ""
   return refused
     ? "content-filter"
-    : finishReason(
-      Json.string(choice["finish_reason"]),
+    : toFinishReason(
+      Json.readString(choice["finish_reason"]),
       parts.some((part) => part.type === "tool-call")
     )
 }
@@ -187,46 +187,46 @@ const reasonOf = (choice: Json.Fields, message: Json.Fields, parts: ReadonlyArra
 // Usage
 
 /** The first that is a count and not zero. */
-const first = (...values: ReadonlyArray<unknown>): number => {
+const findFirstCount = (...values: ReadonlyArray<unknown>): number => {
   for (const value of values) {
-    const number = count(value)
+    const number = toCount(value)
     if (number > 0) return number
   }
   return 0
 }
 
-/** The `usage` object of a body or chunk. Anything may be missing or garbage. */
-export const usage = (value: unknown): Response.Usage => {
-  const fields = Json.fields(value)
-  const prompt = Json.fields(fields["prompt_tokens_details"])
-  const cacheRead = first(
+/** The `decodeUsage` object of a body or chunk. Anything may be missing or garbage. */
+export const decodeUsage = (value: unknown): Response.Usage => {
+  const fields = Json.readFields(value)
+  const prompt = Json.readFields(fields["prompt_tokens_details"])
+  const cacheRead = findFirstCount(
     prompt["cached_tokens"],
     fields["cache_read_input_tokens"],
     fields["prompt_cache_hit_tokens"],
     fields["cached_tokens"]
   )
-  const cacheWrite = first(prompt["cache_write_tokens"], fields["cache_creation_input_tokens"])
+  const cacheWrite = findFirstCount(prompt["cache_write_tokens"], fields["cache_creation_input_tokens"])
   return toResponse({
-    input: first(fields["prompt_tokens"], fields["input_tokens"]) - cacheRead - cacheWrite,
-    output: first(fields["completion_tokens"], fields["output_tokens"]),
+    input: findFirstCount(fields["prompt_tokens"], fields["input_tokens"]) - cacheRead - cacheWrite,
+    output: findFirstCount(fields["completion_tokens"], fields["output_tokens"]),
     cacheRead,
     cacheWrite,
-    reasoning: first(
-      Json.fields(fields["output_tokens_details"])["reasoning_tokens"],
-      Json.fields(fields["completion_tokens_details"])["reasoning_tokens"]
+    reasoning: findFirstCount(
+      Json.readFields(fields["output_tokens_details"])["reasoning_tokens"],
+      Json.readFields(fields["completion_tokens_details"])["reasoning_tokens"]
     )
   })
 }
 
 /**
- * US dollars that the `usage` object of OpenRouter says the answer cost, with what a provider of the user's own key charges
+ * US dollars that the `decodeUsage` object of OpenRouter says the answer cost, with what a provider of the user's own key charges
  * beside it; undefined where it does not say.
  */
-export const costOf = (value: unknown): number | undefined => {
-  const fields = Json.fields(value)
+export const readCost = (value: unknown): number | undefined => {
+  const fields = Json.readFields(value)
   const { cost } = fields
   if (typeof cost !== "number" || !Number.isFinite(cost) || cost < 0) return undefined
-  const upstream = Json.fields(fields["cost_details"])["upstream_inference_cost"]
+  const upstream = Json.readFields(fields["cost_details"])["upstream_inference_cost"]
   const own = fields["is_byok"] === true && typeof upstream === "number" && Number.isFinite(upstream) && upstream > 0 ? upstream : 0
   return cost + own
 }
@@ -235,10 +235,10 @@ export const costOf = (value: unknown): number | undefined => {
 
 /** The response of a body, or what is wrong with it. */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
-  const invalid = SdkError.invalidBody(raw, context)
-  const body = Json.body(raw)
+  const invalid = SdkError.failInvalidBody(raw, context)
+  const body = Json.readBody(raw)
   if (typeof body === "string") return invalid(body)
-  const choice = Json.fields(Json.items(body["choices"])[0])
+  const choice = Json.readFields(Json.readItems(body["choices"])[0])
   const error = body["error"] ?? choice["error"]
   if (error !== undefined && error !== null) return Result.fail(SdkError.fromBody({ ...context, body: { error } }))
   const { message } = choice
@@ -249,16 +249,16 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
         : "the answer has no choices"
     )
   }
-  const parts = partsOf(message)
+  const parts = decodeParts(message)
   if (typeof parts === "string") return invalid(parts)
-  const reportedCost = costOf(body["usage"])
+  const reportedCost = readCost(body["usage"])
   return Result.succeed({
     parts,
-    finishReason: reasonOf(choice, message, parts),
-    usage: usage(body["usage"]),
+    finishReason: readFinishReason(choice, message, parts),
+    usage: decodeUsage(body["usage"]),
     ...(reportedCost === undefined ? {} : { reportedCost }),
-    model: Json.string(body["model"]),
-    id: Json.string(body["id"]),
+    model: Json.readString(body["model"]),
+    id: Json.readString(body["id"]),
     raw: body
   })
 }
@@ -276,14 +276,14 @@ interface Frame {
   readonly usage: unknown
 }
 
-const reasoningFields = (parts: ReadonlyArray<ContentPart>): Json.Fields => {
+const encodeReasoning = (parts: ReadonlyArray<ContentPart>): Json.Fields => {
   const reasoning = parts.filter((part) => part.type === "reasoning")
   if (reasoning.length === 0) return {}
-  const own = reasoning.map((part) => ({ text: part.text, ...Json.fields(part.metadata["chat_completions"]) }))
+  const own = reasoning.map((part) => ({ text: part.text, ...Json.readFields(part.metadata["chat_completions"]) }))
   const contents = own.flatMap(({ text, reasoning_content: content }: Json.Fields) =>
-    content === true ? [Json.word(text)] : typeof content === "string" ? [content] : []
+    content === true ? [Json.readWord(text)] : typeof content === "string" ? [content] : []
   )
-  const details = own.flatMap((fields: Json.Fields) => Json.items(fields["reasoning_details"]))
+  const details = own.flatMap((fields: Json.Fields) => Json.readItems(fields["reasoning_details"]))
   const text = own.map((fields) => fields.text).filter((text) => text !== "").join("\n\n")
   const content = contents.join("")
   return {
@@ -293,10 +293,10 @@ const reasoningFields = (parts: ReadonlyArray<ContentPart>): Json.Fields => {
   }
 }
 
-const callFields = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fields> =>
+const encodeCalls = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fields> =>
   parts.flatMap((part) => {
     if (part.type !== "tool-call") return []
-    const { extra_content } = Json.fields(part.metadata["chat_completions"])
+    const { extra_content } = Json.readFields(part.metadata["chat_completions"])
     return [{
       id: part.id,
       type: "function",
@@ -311,7 +311,7 @@ const callFields = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Field
 /** The body of parts: what a streamed answer would have been in one piece. {@link decode} reads it back to the same parts. */
 export const encode = (parts: ReadonlyArray<ContentPart>, frame: Frame): Json.Fields => {
   const texts = parts.flatMap((part) => part.type === "text" ? [part.text] : [])
-  const calls = callFields(parts)
+  const calls = encodeCalls(parts)
   return {
     ...(frame.id === undefined ? {} : { id: frame.id }),
     object: "chat.completion",
@@ -322,7 +322,7 @@ export const encode = (parts: ReadonlyArray<ContentPart>, frame: Frame): Json.Fi
       message: {
         role: "assistant",
         content: texts.length === 0 ? null : texts.join(""),
-        ...reasoningFields(parts),
+        ...encodeReasoning(parts),
         ...(calls.length === 0 ? {} : { tool_calls: calls })
       },
       finish_reason: frame.finishReason

@@ -116,11 +116,11 @@ const providers: ReadonlyMap<string, Family> = new Map<string, Family>([
   ["ollama", "ollama"]
 ])
 
-const within = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
+const isWithin = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
 
-const familyOf = (route: Route): Family => {
+const findFamily = (route: Route): Family => {
   const host = route.baseUrl === undefined ? "api.openai.com" : URL.parse(route.baseUrl)?.hostname ?? ""
-  const known = hosts.find(([domain]) => within(host, domain))
+  const known = hosts.find(([domain]) => isWithin(host, domain))
   return known?.[1] ?? providers.get(route.provider.trim().toLowerCase()) ?? "other"
 }
 
@@ -140,7 +140,7 @@ const strict: ReadonlySet<Family> = new Set<Family>([
 ])
 const echoes: ReadonlySet<Family> = new Set<Family>(["deepseek", "moonshot", "xiaomi"])
 
-const replayOf = (family: Family, model: string): Replay => ({
+const chooseReplay = (family: Family, model: string): Replay => ({
   content: strict.has(family)
     ? "never"
     : echoes.has(family) || model.includes("deepseek") || model.startsWith("mimo")
@@ -150,10 +150,10 @@ const replayOf = (family: Family, model: string): Replay => ({
 })
 
 /** Models that think by themselves and take no sampling parameters. */
-const fixedTemperature = (model: string): boolean => /^(o\d|gpt-5|kimi-)/.test(model)
+const hasFixedTemperature = (model: string): boolean => /^(o\d|gpt-5|kimi-)/.test(model)
 
-const make = (route: Route): Endpoint => {
-  const family = familyOf(route)
+const makeEndpoint = (route: Route): Endpoint => {
+  const family = findFamily(route)
   const fullModel = route.model.trim().toLowerCase()
   const model = fullModel.slice(fullModel.lastIndexOf("/") + 1)
   return {
@@ -162,13 +162,13 @@ const make = (route: Route): Endpoint => {
     fullModel,
     systemRole: /gpt-5|codex/.test(model) ? "developer" : "system",
     outputLimit: completionTokens.has(family) ? "max_completion_tokens" : "max_tokens",
-    temperature: !fixedTemperature(model),
+    temperature: !hasFixedTemperature(model),
     signatures: /gemini|gemma/.test(fullModel),
     streamOptions: family !== "mistral",
     structured: family === "deepseek" ? "json_object" : "json_schema",
-    replay: replayOf(family, model)
+    replay: chooseReplay(family, model)
   }
 }
 
 /** The endpoint of a route, the same object each time. */
-export const of = memoize(make)
+export const of = memoize(makeEndpoint)

@@ -32,14 +32,14 @@ export type WireMessage = Json.Fields
 type WirePart = Json.Fields
 
 /** Wire messages of one message; `files` wait for the end of a run of tool messages. */
-interface Converted {
+interface ConvertedMessage {
   readonly messages: ReadonlyArray<WireMessage>
   readonly files: ReadonlyArray<WirePart>
 }
 
-const own = (options: Prompt.ProviderOptions): Json.Fields => Json.fields(options["chat_completions"])
+const readOwnOptions = (options: Prompt.ProviderOptions): Json.Fields => Json.readFields(options["chat_completions"])
 
-const textPart = (text: string): WirePart => ({ type: "text", text: text.toWellFormed() })
+const toTextPart = (text: string): WirePart => ({ type: "text", text: text.toWellFormed() })
 
 const audioFormats: Readonly<Record<string, string>> = {
   "audio/wav": "wav",
@@ -48,23 +48,23 @@ const audioFormats: Readonly<Record<string, string>> = {
   "audio/mp3": "mp3"
 }
 
-const filePart = (part: Prompt.FilePart): WirePart => {
-  const { detail } = own(part.options)
+const toFilePart = (part: Prompt.FilePart): WirePart => {
+  const { detail } = readOwnOptions(part.options)
   if (part.mediaType.startsWith("image/")) {
-    return { type: "image_url", image_url: { url: FileData.url(part), ...(detail === undefined ? {} : { detail }) } }
+    return { type: "image_url", image_url: { url: FileData.toUrl(part), ...(detail === undefined ? {} : { detail }) } }
   }
   const format = Object.hasOwn(audioFormats, part.mediaType) ? audioFormats[part.mediaType] : undefined
-  const bytes = FileData.base64(part)
+  const bytes = FileData.readBase64(part)
   if (format !== undefined && bytes !== undefined) {
     return { type: "input_audio", input_audio: { data: bytes, format } }
   }
-  if (part.mediaType.startsWith("text/") && bytes !== undefined) return textPart(FileData.text(bytes))
-  return { type: "file", file: { filename: part.fileName ?? "file", file_data: FileData.url(part) } }
+  if (part.mediaType.startsWith("text/") && bytes !== undefined) return toTextPart(FileData.decodeText(bytes))
+  return { type: "file", file: { filename: part.fileName ?? "file", file_data: FileData.toUrl(part) } }
 }
 
 /** Content as text where that is enough, else as parts; the last part carries the mark of the prompt cache. */
-const content = (parts: ReadonlyArray<WirePart>, options: Prompt.ProviderOptions): string | ReadonlyArray<WirePart> => {
-  const { cache_control } = own(options)
+const toContent = (parts: ReadonlyArray<WirePart>, options: Prompt.ProviderOptions): string | ReadonlyArray<WirePart> => {
+  const { cache_control } = readOwnOptions(options)
   const last = parts.at(-1)
   if (cache_control !== undefined && last !== undefined) return [...parts.slice(0, -1), { ...last, cache_control }]
   return parts.every((part) => part["type"] === "text") ? parts.map((part) => part["text"]).join("\n\n") : parts
@@ -73,22 +73,22 @@ const content = (parts: ReadonlyArray<WirePart>, options: Prompt.ProviderOptions
 // Reasoning
 
 /** `reasoning_content` as the endpoint gave it; undefined when the reasoning came another way. */
-const explicit = (parts: ReadonlyArray<Prompt.ReasoningPart>): string | undefined => {
+const readReasoningContent = (parts: ReadonlyArray<Prompt.ReasoningPart>): string | undefined => {
   let found: string | undefined
   for (const part of parts) {
-    const content = own(part.options)["reasoning_content"]
-    const text = content === true ? part.text : Json.string(content)
+    const content = readOwnOptions(part.options)["reasoning_content"]
+    const text = content === true ? part.text : Json.readString(content)
     if (text !== undefined) found = (found ?? "") + text
   }
   return found
 }
 
-const contentOf = (
+const chooseReasoningContent = (
   parts: ReadonlyArray<Prompt.ReasoningPart>,
   hasCalls: boolean,
   required: boolean
 ): string | undefined => {
-  const content = explicit(parts)
+  const content = readReasoningContent(parts)
   if (content !== undefined) return content === "" && required ? " " : content
   // Reasoning of another provider before a call is no reasoning of this one.
   if (required && hasCalls) return " "
@@ -97,17 +97,17 @@ const contentOf = (
 }
 
 /** The fields of an assistant message that give its reasoning back. */
-const reasoning = (
+const makeReasoningFields = (
   parts: ReadonlyArray<Prompt.ReasoningPart>,
   hasCalls: boolean,
   rule: Endpoint["replay"]
 ): Json.Fields => {
   if (rule.content !== "required" && parts.length === 0) return {}
-  const details = rule.details ? parts.flatMap((part) => Json.items(own(part.options)["reasoning_details"])) : []
+  const details = rule.details ? parts.flatMap((part) => Json.readItems(readOwnOptions(part.options)["reasoning_details"])) : []
   const required = rule.content === "required"
   const content = rule.content === "never" || (details.length > 0 && !required)
     ? undefined
-    : contentOf(parts, hasCalls, required)
+    : chooseReasoningContent(parts, hasCalls, required)
   return {
     ...(content === undefined ? {} : { reasoning_content: content.toWellFormed() }),
     ...(details.length === 0 ? {} : { reasoning_details: details })
@@ -116,8 +116,8 @@ const reasoning = (
 
 // Messages
 
-const toolCall = (part: Prompt.ToolCallPart, endpoint: Endpoint): Json.Fields => {
-  const { extra_content } = own(part.options)
+const toWireCall = (part: Prompt.ToolCallPart, endpoint: Endpoint): Json.Fields => {
+  const { extra_content } = readOwnOptions(part.options)
   return {
     id: part.id,
     type: "function",
@@ -126,27 +126,27 @@ const toolCall = (part: Prompt.ToolCallPart, endpoint: Endpoint): Json.Fields =>
   }
 }
 
-const assistant = (message: Prompt.AssistantMessage, endpoint: Endpoint): ReadonlyArray<WireMessage> => {
+const convertAssistant = (message: Prompt.AssistantMessage, endpoint: Endpoint): ReadonlyArray<WireMessage> => {
   const texts: Array<WirePart> = []
   const calls: Array<Json.Fields> = []
   const thoughts: Array<Prompt.ReasoningPart> = []
   for (const part of message.content) {
-    if (part.type === "text" && part.text !== "") texts.push(textPart(part.text))
+    if (part.type === "text" && part.text !== "") texts.push(toTextPart(part.text))
     else if (part.type === "reasoning") thoughts.push(part)
-    else if (part.type === "tool-call" && !part.providerExecuted) calls.push(toolCall(part, endpoint))
+    else if (part.type === "tool-call" && !part.providerExecuted) calls.push(toWireCall(part, endpoint))
   }
   if (texts.length === 0 && calls.length === 0) return []
   return [{
     role: "assistant",
-    content: texts.length === 0 ? null : content(texts, message.options),
-    ...reasoning(thoughts, calls.length > 0, endpoint.replay),
+    content: texts.length === 0 ? null : toContent(texts, message.options),
+    ...makeReasoningFields(thoughts, calls.length > 0, endpoint.replay),
     ...(calls.length === 0 ? {} : { tool_calls: calls })
   }]
 }
 
-const noConversion: Converted = { messages: [], files: [] }
+const noConversion: ConvertedMessage = { messages: [], files: [] }
 
-const toolResult = (part: Prompt.ToolResultPart): Converted => {
+const convertToolResult = (part: Prompt.ToolResultPart): ConvertedMessage => {
   const output = part.modelOutput
   const files = output?.filter((item) => item.type === "file") ?? []
   const text = output === undefined
@@ -158,12 +158,12 @@ const toolResult = (part: Prompt.ToolResultPart): Converted => {
       tool_call_id: part.id,
       content: (text === "" && files.length > 0 ? "See the files that follow." : text).toWellFormed()
     }],
-    files: files.length === 0 ? [] : [textPart(`Files from the result of ${part.name}:`), ...files.map(filePart)]
+    files: files.length === 0 ? [] : [toTextPart(`Files from the result of ${part.name}:`), ...files.map(toFilePart)]
   }
 }
 
-const tool = (message: Prompt.ToolMessage): Converted => {
-  const results = message.content.flatMap((part) => part.type === "tool-result" ? [toolResult(part)] : [])
+const convertToolMessage = (message: Prompt.ToolMessage): ConvertedMessage => {
+  const results = message.content.flatMap((part) => part.type === "tool-result" ? [convertToolResult(part)] : [])
   const [only] = results
   return only !== undefined && results.length === 1 ? only : {
     messages: results.flatMap((result) => result.messages),
@@ -171,23 +171,23 @@ const tool = (message: Prompt.ToolMessage): Converted => {
   }
 }
 
-const convert = (message: Prompt.Message, endpoint: Endpoint): Converted => {
+const convertMessage = (message: Prompt.Message, endpoint: Endpoint): ConvertedMessage => {
   switch (message.role) {
     case "system":
       return {
-        messages: [{ role: endpoint.systemRole, content: content([textPart(message.content)], message.options) }],
+        messages: [{ role: endpoint.systemRole, content: toContent([toTextPart(message.content)], message.options) }],
         files: []
       }
     case "user": {
-      const parts = message.content.map((part) => part.type === "text" ? textPart(part.text) : filePart(part))
+      const parts = message.content.map((part) => part.type === "text" ? toTextPart(part.text) : toFilePart(part))
       return parts.length === 0
         ? noConversion
-        : { messages: [{ role: "user", content: content(parts, message.options) }], files: [] }
+        : { messages: [{ role: "user", content: toContent(parts, message.options) }], files: [] }
     }
     case "assistant":
-      return { messages: assistant(message, endpoint), files: [] }
+      return { messages: convertAssistant(message, endpoint), files: [] }
     case "tool":
-      return tool(message)
+      return convertToolMessage(message)
   }
 }
 
@@ -206,7 +206,7 @@ const longestKept = 4_096
 const together = 16
 
 /** The JSON of a conversation: that of many short messages is one text; a long one is written anew, so that no text is held twice. */
-interface Written {
+interface WrittenConversation {
   readonly pieces: Array<string | WireMessage>
   /** JSON of the newest messages. */
   open: Array<string>
@@ -217,7 +217,7 @@ interface Written {
 /** Texts of messages that were written once: a fold adds what is new to a copy of its state, and to the state itself the next time. */
 const writtenOnce = new WeakMap<WireMessage, string>()
 
-const textOf = (message: WireMessage): string => {
+const stringifyMessage = (message: WireMessage): string => {
   const known = writtenOnce.get(message)
   if (known !== undefined) {
     writtenOnce.delete(message)
@@ -232,32 +232,32 @@ const textOf = (message: WireMessage): string => {
 const constants = new WeakMap<object, { text: string | undefined }>()
 
 /** Says that a value never changes: its JSON is written once. */
-export const constant = <A extends object>(value: A): A => {
+export const markConstant = <A extends object>(value: A): A => {
   constants.set(value, { text: undefined })
   return value
 }
 
-const memberText = (value: unknown): string | undefined => {
+const stringifyMember = (value: unknown): string | undefined => {
   const known = typeof value === "object" && value !== null ? constants.get(value) : undefined
   return known === undefined ? JSON.stringify(value) : known.text ??= JSON.stringify(value)
 }
 
-const close = (written: Written): void => {
+const closeGroup = (written: WrittenConversation): void => {
   if (written.open.length === 0) return
   written.pieces.push(written.open.join(","))
   written.open = []
 }
 
-const writtenOf = GrowingList.fold<WireMessage, Written>({
+const writtenOf = GrowingList.fold<WireMessage, WrittenConversation>({
   begin: () => ({ pieces: [], open: [], count: 0 }),
   add: (written, message) => {
     if (!Json.isFields(message)) return
     written.count++
-    const text = converted.has(message) ? textOf(message) : undefined
+    const text = converted.has(message) ? stringifyMessage(message) : undefined
     if (text === undefined || text.length > longestKept) {
-      close(written)
+      closeGroup(written)
       written.pieces.push(message)
-    } else if (written.open.push(text) === together) close(written)
+    } else if (written.open.push(text) === together) closeGroup(written)
   },
   copy: ({ count, open, pieces }) => ({ pieces: pieces.slice(), open: open.slice(), count })
 })
@@ -282,13 +282,13 @@ const addMessages = (out: Array<string>, messages: ReadonlyArray<unknown>): void
 }
 
 /** The JSON of a request. Messages that two requests had at the same place are not written again. */
-export const bodyText = (body: Json.Fields): string => {
+export const stringifyBody = (body: Json.Fields): string => {
   // All of it is put together once.
   const out: Array<string> = []
   for (const name of Object.keys(body)) {
     const value = body[name]
     const isConversation = name === "messages" && Array.isArray(value)
-    const text = isConversation ? "" : memberText(value)
+    const text = isConversation ? "" : stringifyMember(value)
     if (text === undefined) continue
     out.push(out.length === 0 ? "{" : ",", JSON.stringify(name), ":")
     if (isConversation) addMessages(out, value)
@@ -298,9 +298,9 @@ export const bodyText = (body: Json.Fields): string => {
   return out.join("")
 }
 
-const writer = (endpoint: Endpoint): (messages: ReadonlyArray<Prompt.Message>) => Wire => {
+const makeWriter = (endpoint: Endpoint): (messages: ReadonlyArray<Prompt.Message>) => Wire => {
   const convertedOf = memoize((message: Prompt.Message) => {
-    const made = convert(message, endpoint)
+    const made = convertMessage(message, endpoint)
     for (const one of made.messages) converted.add(one)
     return made
   })
@@ -319,22 +319,22 @@ const writer = (endpoint: Endpoint): (messages: ReadonlyArray<Prompt.Message>) =
   })
 }
 
-const writerOf = memoize(writer)
+const writerOf = memoize(makeWriter)
 
 /** A message with a mark on its last part; undefined of a tool's result, and where there is no content. */
-const marked = (message: WireMessage, marker: CacheControl): WireMessage | undefined => {
+const markMessage = (message: WireMessage, marker: CacheControl): WireMessage | undefined => {
   const { content, role } = message
   if (role === "tool" || content === null || content === "") return undefined
-  const parts = typeof content === "string" ? [textPart(content)] : Json.items(content)
-  return { ...message, content: [...parts.slice(0, -1), { ...Json.fields(parts.at(-1)), cache_control: { ...marker } }] }
+  const parts = typeof content === "string" ? [toTextPart(content)] : Json.readItems(content)
+  return { ...message, content: [...parts.slice(0, -1), { ...Json.readFields(parts.at(-1)), cache_control: { ...marker } }] }
 }
 
 /** A conversation with marks for the prompt cache; see `CacheMarks`. Tools take none, and are kept with the system prompt. */
-export const withMarks = (messages: ReadonlyArray<WireMessage>, marker: CacheControl): ReadonlyArray<WireMessage> => {
+export const markForCache = (messages: ReadonlyArray<WireMessage>, marker: CacheControl): ReadonlyArray<WireMessage> => {
   const [first, ...rest] = messages
   const hasSystem = first !== undefined && first["role"] !== "user" && first["role"] !== "assistant"
-  const system = hasSystem ? marked(first, marker) : undefined
-  const written = CacheMarks.conversation<WireMessage>(hasSystem ? rest : messages, { system: system !== undefined, tools: false }, (message) => marked(message, marker))
+  const system = hasSystem ? markMessage(first, marker) : undefined
+  const written = CacheMarks.markConversation<WireMessage>(hasSystem ? rest : messages, { system: system !== undefined, tools: false }, (message) => markMessage(message, marker))
   return hasSystem ? [system ?? first, ...written] : written
 }
 

@@ -18,25 +18,25 @@ import * as Messages from "./Messages.ts"
 
 /** Tools on the wire, made once for each array of tools. */
 const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
-  Messages.constant(tools.map(({ name, description, parameters }) => ({
+  Messages.markConstant(tools.map(({ name, description, parameters }) => ({
     type: "function",
     function: { name, ...(description === "" ? {} : { description }), parameters }
   }))))
 
-const toolChoiceOf = (choice: ToolChoice): unknown =>
+const toToolChoice = (choice: ToolChoice): unknown =>
   typeof choice === "string" ? choice : { type: "function", function: { name: choice.tool } }
 
-const toolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
+const makeToolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
   tools.length === 0
     ? {}
     : {
       tools: toolsOf(tools),
-      ...(toolChoice === "auto" ? {} : { tool_choice: toolChoiceOf(toolChoice) })
+      ...(toolChoice === "auto" ? {} : { tool_choice: toToolChoice(toolChoice) })
     }
 
 // Answer format
 
-const formatOf = (format: ResponseFormat, structured: Endpoint.Endpoint["structured"]): Json.Fields => {
+const makeFormatFields = (format: ResponseFormat, structured: Endpoint.Endpoint["structured"]): Json.Fields => {
   if (format.type === "text") return {}
   if (structured === "json_object") return { response_format: { type: "json_object" } }
   const { name, schema } = format
@@ -45,7 +45,7 @@ const formatOf = (format: ResponseFormat, structured: Endpoint.Endpoint["structu
   }
 }
 
-const schemaMessage = (format: ResponseFormat, endpoint: Endpoint.Endpoint): ReadonlyArray<Messages.WireMessage> =>
+const makeSchemaMessage = (format: ResponseFormat, endpoint: Endpoint.Endpoint): ReadonlyArray<Messages.WireMessage> =>
   format.type === "text" || endpoint.structured === "json_schema" ? [] : [{
     role: endpoint.systemRole,
     content: `Answer with one JSON object that fits this JSON Schema:\n${JSON.stringify(format.schema)}`
@@ -56,14 +56,14 @@ const schemaMessage = (format: ResponseFormat, endpoint: Endpoint.Endpoint): Rea
 const aggregators: ReadonlySet<Endpoint.Family> = new Set<Endpoint.Family>(["openrouter", "nous", "gateway"])
 
 /** Aggregators give Claude a small limit of their own unless one is named. */
-const outputLimit = (call: ModelCall, endpoint: Endpoint.Endpoint): number | undefined =>
+const chooseOutputLimit = (call: ModelCall, endpoint: Endpoint.Endpoint): number | undefined =>
   call.maxOutputTokens ??
     (aggregators.has(endpoint.family) && endpoint.model.includes("claude")
-      ? ModelAbilities.fitOutput(ModelAbilities.outputLimit(endpoint.model), call.contextWindow)
+      ? ModelAbilities.fitOutput(ModelAbilities.findOutputLimit(endpoint.model), call.contextWindow)
       : undefined)
 
-const limitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields => {
-  const limit = outputLimit(call, endpoint)
+const makeLimitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields => {
+  const limit = chooseOutputLimit(call, endpoint)
   return {
     ...(limit === undefined ? {} : { [endpoint.outputLimit]: limit }),
     ...(call.temperature === undefined || !endpoint.temperature ? {} : { temperature: call.temperature }),
@@ -71,7 +71,7 @@ const limitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields 
   }
 }
 
-const streamFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields =>
+const makeStreamFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields =>
   call.stream
     ? { stream: true, ...(endpoint.streamOptions ? { stream_options: { include_usage: true } } : {}) }
     : {}
@@ -97,21 +97,21 @@ const reasoningFamilies = [
   "qwen/qwen3"
 ]
 
-const aggregated = (effort: ReasoningEffort | undefined): Json.Fields =>
+const makeAggregatorReasoning = (effort: ReasoningEffort | undefined): Json.Fields =>
   effort === "none" ? { enabled: false } : { enabled: true, effort: effort ?? "medium" }
 
-const copilotEffort = (effort: ReasoningEffort): string =>
+const toCopilotEffort = (effort: ReasoningEffort): string =>
   effort === "xhigh" || effort === "high" ? "high" : effort === "low" || effort === "minimal" ? "low" : "medium"
 
 /** Thinking levels of Gemini 3: Pro has two of them, Flash three; older models have none. */
-const geminiLevel = (model: string, effort: ReasoningEffort): string | undefined => {
+const toGeminiLevel = (model: string, effort: ReasoningEffort): string | undefined => {
   if (!model.startsWith("gemini-3")) return undefined
   if (effort === "low" || effort === "minimal") return "low"
   return effort === "medium" && model.includes("flash") ? "medium" : "high"
 }
 
-const gemini = (model: string, effort: ReasoningEffort | undefined): Json.Fields => {
-  const level = effort === undefined || effort === "none" ? undefined : geminiLevel(model, effort)
+const makeGeminiFields = (model: string, effort: ReasoningEffort | undefined): Json.Fields => {
+  const level = effort === undefined || effort === "none" ? undefined : toGeminiLevel(model, effort)
   return {
     extra_body: {
       google: {
@@ -125,24 +125,24 @@ const gemini = (model: string, effort: ReasoningEffort | undefined): Json.Fields
 }
 
 /** The fields that ask for a reasoning effort, or for none. */
-const reasoningFields = (effort: ReasoningEffort | undefined, endpoint: Endpoint.Endpoint): ReasoningFields => {
+const makeReasoningFields = (effort: ReasoningEffort | undefined, endpoint: Endpoint.Endpoint): ReasoningFields => {
   switch (endpoint.family) {
     case "nous":
-      return effort === "none" ? nothing : { extra: { reasoning: aggregated(effort) } }
+      return effort === "none" ? nothing : { extra: { reasoning: makeAggregatorReasoning(effort) } }
     case "openrouter":
     case "gateway":
       return reasoningFamilies.some((family) => endpoint.fullModel.startsWith(family))
-        ? { extra: { reasoning: aggregated(effort) } }
+        ? { extra: { reasoning: makeAggregatorReasoning(effort) } }
         : nothing
     case "copilot":
-      return effort === undefined || effort === "none" || !ModelAbilities.reasons(endpoint.model)
+      return effort === undefined || effort === "none" || !ModelAbilities.isReasoningModel(endpoint.model)
         ? nothing
-        : { extra: { reasoning: { effort: copilotEffort(effort) } } }
+        : { extra: { reasoning: { effort: toCopilotEffort(effort) } } }
     case "gemini":
-      return /^gemini-(2\.5|[3-9])/.test(endpoint.model) ? { extra: gemini(endpoint.model, effort) } : nothing
+      return /^gemini-(2\.5|[3-9])/.test(endpoint.model) ? { extra: makeGeminiFields(endpoint.model, effort) } : nothing
     case "openai":
     case "azure": {
-      const own = effort === undefined ? undefined : ModelAbilities.openAiEffort(endpoint.model, effort)
+      const own = effort === undefined ? undefined : ModelAbilities.toOpenAiEffort(endpoint.model, effort)
       return own === undefined ? nothing : { body: { reasoning_effort: own } }
     }
     case "deepseek":
@@ -161,33 +161,33 @@ const reasoningFields = (effort: ReasoningEffort | undefined, endpoint: Endpoint
 
 // Prompt cache
 
-const carriesMarks = CacheMarks.carried("chat_completions")
+const carriesMarks = CacheMarks.makeMarkTest("chat_completions")
 
 const takesMarks = (call: ModelCall, route: Route): call is ModelCall & { readonly cache: PromptCache } =>
   call.cache !== undefined && abilities(route).cacheMarks === "envelope" && !carriesMarks(call.messages)
 
 /** Models of Alibaba keep a prefix for five minutes and refuse an hour. */
-const markOf = (cache: PromptCache, { model }: Endpoint.Endpoint): CacheMarks.CacheControl =>
-  CacheMarks.cacheControl(model.includes("qwen") ? { ttl: "5m" } : cache)
+const chooseMark = (cache: PromptCache, { model }: Endpoint.Endpoint): CacheMarks.CacheControl =>
+  CacheMarks.toCacheControl(model.includes("qwen") ? { ttl: "5m" } : cache)
 
 // Request
 
 /** The request of a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
   const endpoint = Endpoint.of(route)
-  const reasoning = reasoningFields(call.reasoningEffort, endpoint)
-  const schema = schemaMessage(call.responseFormat, endpoint)
+  const reasoning = makeReasoningFields(call.reasoningEffort, endpoint)
+  const schema = makeSchemaMessage(call.responseFormat, endpoint)
   const conversation = Messages.toWire(call.messages, endpoint)
   const messages = schema.length === 0 ? conversation : conversation.concat(schema)
   return {
     model: route.model,
-    messages: takesMarks(call, route) ? Messages.withMarks(messages, markOf(call.cache, endpoint)) : messages,
-    ...toolFields(call),
-    ...formatOf(call.responseFormat, endpoint.structured),
-    ...limitFields(call, endpoint),
+    messages: takesMarks(call, route) ? Messages.markForCache(messages, chooseMark(call.cache, endpoint)) : messages,
+    ...makeToolFields(call),
+    ...makeFormatFields(call.responseFormat, endpoint.structured),
+    ...makeLimitFields(call, endpoint),
     ...reasoning.body,
-    ...(endpoint.family === "openai" && call.conversationId !== undefined ? { prompt_cache_key: CacheMarks.key(call.conversationId) } : {}),
-    ...streamFields(call, endpoint),
+    ...(endpoint.family === "openai" && call.conversationId !== undefined ? { prompt_cache_key: CacheMarks.makeCacheKey(call.conversationId) } : {}),
+    ...makeStreamFields(call, endpoint),
     ...(reasoning.extra === undefined && route.extraBody === undefined
       ? {}
       : { extra_body: { ...reasoning.extra, ...route.extraBody } })

@@ -23,7 +23,7 @@ import * as Response from "effect/ai/Response"
 import type * as Schema from "effect/Schema"
 import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
-import { paramsDelta, reasoningDelta, type StreamPart, textDelta } from "../../domain/Model.ts"
+import { makeParamsDelta, makeReasoningDelta, type StreamPart, makeTextDelta } from "../../domain/Model.ts"
 import * as SdkError from "../SdkError.ts"
 import * as StreamMachine from "../StreamMachine.ts"
 import * as ThinkTags from "../ThinkTags.ts"
@@ -49,19 +49,19 @@ interface CallSlots {
   readonly size: () => number
 }
 
-const callSlots = (): CallSlots => {
+const makeCallSlots = (): CallSlots => {
   const slots: Array<Slot> = []
   const byIndex = new Map<number, Slot>()
   const taken = new Set<string>()
 
-  const find = (index: unknown, wireId: string, name: string): Slot | undefined => {
+  const findSlot = (index: unknown, wireId: string, name: string): Slot | undefined => {
     if (typeof index === "number") return byIndex.get(index)
     if (wireId !== "") return slots.find((slot) => slot.wireId === wireId)
     return name === "" ? slots.at(-1) : undefined
   }
 
-  const slotOf = (index: unknown, wireId: string, name: string): Slot => {
-    const found = find(index, wireId, name)
+  const findOrMakeSlot = (index: unknown, wireId: string, name: string): Slot => {
+    const found = findSlot(index, wireId, name)
     const other = found !== undefined && name !== "" && wireId !== "" && found.wireId !== "" && found.wireId !== wireId
     if (found !== undefined && !other) return found
     const slot: Slot = { wireId, id: undefined, name, text: "", metadata: {} }
@@ -70,41 +70,41 @@ const callSlots = (): CallSlots => {
     return slot
   }
 
-  const announce = (slot: Slot, wireId: string, out: Array<StreamPart>): string => {
-    const id = ToolCallWire.uniqueId(taken, wireId, slots.indexOf(slot))
+  const announceCall = (slot: Slot, wireId: string, out: Array<StreamPart>): string => {
+    const id = ToolCallWire.makeUniqueId(taken, wireId, slots.indexOf(slot))
     slot.id = id
     out.push(Response.makePart("tool-params-start", { id, name: slot.name, providerExecuted: false }))
-    if (slot.text !== "") out.push(paramsDelta(id, slot.text))
+    if (slot.text !== "") out.push(makeParamsDelta(id, slot.text))
     return id
   }
 
   return {
     read: (fragments, out) => {
       for (const item of fragments) {
-        const fragment = Json.fields(item)
-        const target = Json.fields(fragment["function"])
-        const wireId = Json.word(fragment["id"])
-        const name = Json.word(target["name"])
-        const piece = ToolCallWire.pieceOf(target["arguments"])
-        const slot = slotOf(fragment["index"], wireId, name)
+        const fragment = Json.readFields(item)
+        const target = Json.readFields(fragment["function"])
+        const wireId = Json.readWord(fragment["id"])
+        const name = Json.readWord(target["name"])
+        const piece = ToolCallWire.toPieceText(target["arguments"])
+        const slot = findOrMakeSlot(fragment["index"], wireId, name)
         if (wireId !== "" && slot.wireId === "") slot.wireId = wireId
         if (name !== "" && slot.id === undefined) slot.name = name
-        if (fragment["extra_content"] !== undefined) slot.metadata = Decode.callMetadata(fragment)
+        if (fragment["extra_content"] !== undefined) slot.metadata = Decode.readCallMetadata(fragment)
         slot.text += piece
         if (slot.id !== undefined) {
-          if (piece !== "") out.push(paramsDelta(slot.id, piece))
-        } else if (slot.wireId !== "" && slot.name !== "") announce(slot, slot.wireId, out)
+          if (piece !== "") out.push(makeParamsDelta(slot.id, piece))
+        } else if (slot.wireId !== "" && slot.name !== "") announceCall(slot, slot.wireId, out)
       }
     },
     end: (out) => {
       slots.forEach((slot, index) => {
-        const id = slot.id ?? announce(slot, slot.wireId || ToolCallWire.deriveId(slot.name, slot.text, index), out)
+        const id = slot.id ?? announceCall(slot, slot.wireId || ToolCallWire.deriveId(slot.name, slot.text, index), out)
         out.push(
           Response.makePart("tool-params-end", { id }),
           Response.makePart("tool-call", {
             id,
             name: slot.name,
-            params: Assembler.params(slot.text),
+            params: Assembler.parseParams(slot.text),
             providerExecuted: false,
             metadata: slot.metadata
           })
@@ -119,7 +119,7 @@ const callSlots = (): CallSlots => {
 
 const grows = new Set(["text", "summary", "data"])
 
-const merged = (block: Json.Fields, piece: Json.Fields): Json.Fields => {
+const mergePiece = (block: Json.Fields, piece: Json.Fields): Json.Fields => {
   const out: Record<string, unknown> = { ...block }
   for (const [name, value] of Object.entries(piece)) {
     const before = out[name]
@@ -129,7 +129,7 @@ const merged = (block: Json.Fields, piece: Json.Fields): Json.Fields => {
   return out
 }
 
-const belongs = (block: Json.Fields, piece: Json.Fields): boolean =>
+const isSameBlock = (block: Json.Fields, piece: Json.Fields): boolean =>
   block["type"] === piece["type"] && block["index"] === piece["index"] &&
   (block["id"] === undefined || block["id"] === null || piece["id"] === undefined || piece["id"] === null ||
     block["id"] === piece["id"])
@@ -141,7 +141,7 @@ interface DetailBlocks {
   readonly take: () => Schema.Json | undefined
 }
 
-const detailBlocks = (): DetailBlocks => {
+const makeDetailBlocks = (): DetailBlocks => {
   let blocks: Array<Json.Fields> = []
   return {
     add: (pieces) => {
@@ -149,14 +149,14 @@ const detailBlocks = (): DetailBlocks => {
         if (!Json.isFields(piece)) continue
         const at = piece["index"] === undefined
           ? blocks.length - 1
-          : blocks.findLastIndex((block) => belongs(block, piece))
+          : blocks.findLastIndex((block) => isSameBlock(block, piece))
         const block = blocks[at]
-        if (block !== undefined && belongs(block, piece)) blocks[at] = merged(block, piece)
+        if (block !== undefined && isSameBlock(block, piece)) blocks[at] = mergePiece(block, piece)
         else blocks.push(piece)
       }
     },
     take: () => {
-      const taken = Decode.blocksOf(blocks)
+      const taken = Decode.toBlockMetadata(blocks)
       blocks = []
       return taken
     }
@@ -174,8 +174,8 @@ interface OpenReasoning {
 
 /** A machine at the start of a stream. */
 export const make = (context: SdkError.Context): StreamMachine.StreamMachine => {
-  const calls = callSlots()
-  const details = detailBlocks()
+  const calls = makeCallSlots()
+  const details = makeDetailBlocks()
   let out: Array<StreamPart> = []
   let failure: AiError.AiError | undefined
   let count = 0
@@ -200,7 +200,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
 
   const endReasoning = (): void => {
     if (reasoning === undefined) return
-    const metadata = Decode.reasoningMetadata(reasoning.text, reasoning.content, details.take())
+    const metadata = Decode.makeReasoningMetadata(reasoning.text, reasoning.content, details.take())
     out.push(Response.makePart("reasoning-end", { id: reasoning.id, metadata }))
     reasoning = undefined
   }
@@ -216,7 +216,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   const addReasoning = (piece: string): void => {
     const open = openReasoning()
     open.text += piece
-    out.push(reasoningDelta(open.id, piece))
+    out.push(makeReasoningDelta(open.id, piece))
   }
 
   const addText = (piece: string): void => {
@@ -225,7 +225,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       text = `text-${count++}`
       out.push(Response.makePart("text-start", { id: text }))
     }
-    out.push(textDelta(text, piece))
+    out.push(makeTextDelta(text, piece))
   }
 
   const tags = ThinkTags.make({
@@ -236,13 +236,13 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   })
 
   const readReasoning = (delta: Json.Fields): void => {
-    const named = Json.string(delta["reasoning_content"]) ?? ""
-    const plain = Json.string(delta["reasoning"]) ?? ""
-    const blocks = Json.items(delta["reasoning_details"])
+    const named = Json.readString(delta["reasoning_content"]) ?? ""
+    const plain = Json.readString(delta["reasoning"]) ?? ""
+    const blocks = Json.readItems(delta["reasoning_details"])
     if (named === "" && plain === "" && blocks.length === 0) return
     structured = true
     details.add(blocks)
-    const pieces = plain === "" && named === "" ? blocks.map(Decode.detailText) : plain === named ? [plain] : [plain, named]
+    const pieces = plain === "" && named === "" ? blocks.map(Decode.readDetailText) : plain === named ? [plain] : [plain, named]
     for (const piece of pieces) {
       if (piece !== "") addReasoning(piece)
     }
@@ -257,13 +257,13 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       if (content !== "") tags.read(content)
       return
     }
-    for (const item of Json.items(content)) {
-      const part = Json.fields(item)
+    for (const item of Json.readItems(content)) {
+      const part = Json.readFields(item)
       const thought = part["type"] === "thinking" ? part["thinking"] : undefined
-      if (thought === undefined) tags.read(Json.string(part["text"]) ?? "")
+      if (thought === undefined) tags.read(Json.readString(part["text"]) ?? "")
       else {
         structured = true
-        const piece = Json.string(thought) ?? Json.items(thought).map((one) => Json.word(Json.fields(one)["text"])).join("")
+        const piece = Json.readString(thought) ?? Json.readItems(thought).map((one) => Json.readWord(Json.readFields(one)["text"])).join("")
         if (piece !== "") addReasoning(piece)
       }
     }
@@ -272,14 +272,14 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   const readDelta = (delta: Json.Fields): void => {
     readReasoning(delta)
     readContent(delta["content"])
-    const refusal = Json.string(delta["refusal"]) ?? ""
+    const refusal = Json.readString(delta["refusal"]) ?? ""
     if (refusal !== "") {
       refused = true
       tags.end()
       addText(refusal)
     }
     const legacy = delta["function_call"]
-    const fragments = Json.isFields(legacy) ? [{ index: 0, function: legacy }] : Json.items(delta["tool_calls"])
+    const fragments = Json.isFields(legacy) ? [{ index: 0, function: legacy }] : Json.readItems(delta["tool_calls"])
     if (fragments.length === 0) return
     tags.end()
     endReasoning()
@@ -287,11 +287,11 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     calls.read(fragments, out)
   }
 
-  const introduce = (chunk: Json.Fields): void => {
+  const emitMetadata = (chunk: Json.Fields): void => {
     if (introduced) return
     introduced = true
-    id = Json.string(chunk["id"])
-    model = Json.string(chunk["model"])
+    id = Json.readString(chunk["id"])
+    model = Json.readString(chunk["model"])
     created = chunk["created"]
     out.push(
       Response.makePart("response-metadata", {
@@ -302,10 +302,10 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   }
 
   const readChunk = (chunk: Json.Fields): AiError.AiError | undefined => {
-    const choice = Json.fields(Json.items(chunk["choices"])[0])
+    const choice = Json.readFields(Json.readItems(chunk["choices"])[0])
     const error = chunk["error"] ?? choice["error"]
     if (error !== undefined && error !== null) return SdkError.fromBody({ ...context, body: { error } })
-    introduce(chunk)
+    emitMetadata(chunk)
     if (Json.isFields(chunk["usage"])) usage = chunk["usage"]
     const delta = choice["delta"] ?? choice["message"]
     if (Json.isFields(delta)) {
@@ -317,10 +317,10 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     return undefined
   }
 
-  const finishReason = (): Response.FinishReason =>
-    refused ? "content-filter" : Decode.finishReason(word, calls.size() > 0)
+  const chooseFinishReason = (): Response.FinishReason =>
+    refused ? "content-filter" : Decode.toFinishReason(word, calls.size() > 0)
 
-  const flush = (): ReadonlyArray<StreamPart> => {
+  const flushParts = (): ReadonlyArray<StreamPart> => {
     const parts = out
     out = []
     return parts
@@ -334,19 +334,19 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
           ? SdkError.fromBody({ ...context, body: chunk ?? event.data })
           : Json.isFields(chunk)
           ? readChunk(chunk)
-          : SdkError.invalidResponse({ ...context, description: "an event of the stream is no JSON object", body: event.data })
+          : SdkError.makeInvalidResponse({ ...context, description: "an event of the stream is no JSON object", body: event.data })
         if (failure !== undefined) break
       }
-      return flush()
+      return flushParts()
     },
     end: (finished) => {
       if (failure !== undefined) return []
       if (!answered && word === undefined) {
-        failure = SdkError.invalidResponse({ ...context, description: "the stream ended without an answer" })
+        failure = SdkError.makeInvalidResponse({ ...context, description: "the stream ended without an answer" })
         return []
       }
       if (word === undefined && !finished) {
-        failure = SdkError.cut(context)
+        failure = SdkError.makeCutStreamError(context)
         return []
       }
       tags.end()
@@ -355,7 +355,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       const late = details.take()
       if (late !== undefined) {
         const key = `reasoning-${count++}`
-        const metadata = Decode.reasoningMetadata("", undefined, late)
+        const metadata = Decode.makeReasoningMetadata("", undefined, late)
         out.push(
           Response.makePart("reasoning-start", { id: key }),
           Response.makePart("reasoning-end", { id: key, metadata })
@@ -363,15 +363,15 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       }
       calls.end(out)
       out.push(Response.makePart("finish", {
-        reason: finishReason(),
-        usage: Decode.usage(usage),
+        reason: chooseFinishReason(),
+        usage: Decode.decodeUsage(usage),
         response: undefined,
-        metadata: Assembler.costMetadata(Decode.costOf(usage))
+        metadata: Assembler.makeCostMetadata(Decode.readCost(usage))
       }))
-      return flush()
+      return flushParts()
     },
     failure: () => failure,
     body: (parts) =>
-      Decode.encode(parts, { id, model, created, finishReason: word ?? Decode.finishWord(finishReason()), usage })
+      Decode.encode(parts, { id, model, created, finishReason: word ?? Decode.toFinishWord(chooseFinishReason()), usage })
   }
 }

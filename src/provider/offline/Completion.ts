@@ -46,26 +46,26 @@ export interface Answer {
 
 const charactersPerToken = 4
 
-const tokens = (characters: number): number => Math.ceil(characters / charactersPerToken)
+const estimateTokens = (characters: number): number => Math.ceil(characters / charactersPerToken)
 
 const lengthOfObject = memoize((value: object) => JSON.stringify(value).length)
 
 /** Characters of a value as JSON; of an object once. */
-const lengthOf = (value: unknown): number =>
+const measureLength = (value: unknown): number =>
   typeof value === "object" && value !== null ? lengthOfObject(value) : JSON.stringify(value)?.length ?? 0
 
-const argumentsText = (value: unknown): string => typeof value === "string" ? value : ToolCallWire.toText(value)
+const toArgumentsText = (value: unknown): string => typeof value === "string" ? value : ToolCallWire.toText(value)
 
-const usageOf = (request: ModelRequest, answer: Answer): Json.Fields => {
-  const prompt = Json.items(request["messages"]).reduce<number>((sum, message) => sum + lengthOf(message), 0)
-    + (request["tools"] === undefined ? 0 : lengthOf(request["tools"]))
+const estimateUsage = (request: ModelRequest, answer: Answer): Json.Fields => {
+  const prompt = Json.readItems(request["messages"]).reduce<number>((sum, message) => sum + measureLength(message), 0)
+    + (request["tools"] === undefined ? 0 : measureLength(request["tools"]))
   const written = (answer.text ?? "").length
-    + (answer.calls ?? []).reduce((sum, call) => sum + call.name.length + argumentsText(call.arguments).length, 0)
-  const thought = answer.usage?.reasoning ?? tokens((answer.reasoning ?? "").length)
+    + (answer.calls ?? []).reduce((sum, call) => sum + call.name.length + toArgumentsText(call.arguments).length, 0)
+  const thought = answer.usage?.reasoning ?? estimateTokens((answer.reasoning ?? "").length)
   const cacheRead = answer.usage?.cacheRead ?? 0
   const cacheWrite = answer.usage?.cacheWrite ?? 0
-  const input = (answer.usage?.input ?? tokens(prompt)) + cacheRead + cacheWrite
-  const output = answer.usage?.output ?? tokens(written) + thought
+  const input = (answer.usage?.input ?? estimateTokens(prompt)) + cacheRead + cacheWrite
+  const output = answer.usage?.output ?? estimateTokens(written) + thought
   return {
     prompt_tokens: input,
     completion_tokens: output,
@@ -84,7 +84,7 @@ export interface Origin {
 }
 
 /** The body of an answer to a request. */
-export const body = (request: ModelRequest, answer: Answer, origin: Origin): Json.Fields => {
+export const makeBody = (request: ModelRequest, answer: Answer, origin: Origin): Json.Fields => {
   const calls = answer.calls ?? []
   return {
     id: origin.id,
@@ -103,13 +103,13 @@ export const body = (request: ModelRequest, answer: Answer, origin: Origin): Jso
             tool_calls: calls.map((call) => ({
               id: call.id,
               type: "function",
-              function: { name: call.name, arguments: argumentsText(call.arguments) }
+              function: { name: call.name, arguments: toArgumentsText(call.arguments) }
             }))
           })
       },
       finish_reason: answer.finishReason ?? (calls.length === 0 ? "stop" : "tool_calls")
     }],
-    usage: usageOf(request, answer)
+    usage: estimateUsage(request, answer)
   }
 }
 
@@ -127,12 +127,12 @@ export const decode = (raw: unknown, context: SdkError.Context): Effect.Effect<M
   Effect.fromResult(Decode.decode(raw, context))
 
 /** A text in pieces of one word and the space behind it. */
-export const words = (text: string): ReadonlyArray<string> => text.match(/(?:^\s+)?\S+\s*/g) ?? (text === "" ? [] : [text])
+export const splitIntoWords = (text: string): ReadonlyArray<string> => text.match(/(?:^\s+)?\S+\s*/g) ?? (text === "" ? [] : [text])
 
 /** Cuts a text into what streams by. */
 type Split = (text: string) => ReadonlyArray<string>
 
-const pieces = (part: ContentPart, index: number, split: Split): ReadonlyArray<StreamPart> => {
+const toStreamParts = (part: ContentPart, index: number, split: Split): ReadonlyArray<StreamPart> => {
   const id = String(index)
   switch (part.type) {
     case "text":
@@ -144,13 +144,13 @@ const pieces = (part: ContentPart, index: number, split: Split): ReadonlyArray<S
     case "reasoning":
       return [
         Response.makePart("reasoning-start", { id, metadata: part.metadata }),
-        ...words(part.text).map((delta) => Response.makePart("reasoning-delta", { id, delta })),
+        ...splitIntoWords(part.text).map((delta) => Response.makePart("reasoning-delta", { id, delta })),
         Response.makePart("reasoning-end", { id })
       ]
     case "tool-call":
       return [
         Response.makePart("tool-params-start", { id: part.id, name: part.name, providerExecuted: false }),
-        Response.makePart("tool-params-delta", { id: part.id, delta: argumentsText(part.params) }),
+        Response.makePart("tool-params-delta", { id: part.id, delta: toArgumentsText(part.params) }),
         Response.makePart("tool-params-end", { id: part.id }),
         part
       ]
@@ -160,15 +160,15 @@ const pieces = (part: ContentPart, index: number, split: Split): ReadonlyArray<S
 }
 
 /** Parts that a whole answer streams as, piece by piece. `split` cuts its text. */
-export const stream = (
+export const streamResponse = (
   response: ModelResponse,
-  split: Split = words
+  split: Split = splitIntoWords
 ): ReadonlyArray<StreamPart> => [
   Response.makePart("response-metadata", {
     ...(response.id === undefined ? {} : { id: response.id }),
     ...(response.model === undefined ? {} : { modelId: response.model })
   }),
-  ...response.parts.flatMap((part, index) => pieces(part, index, split)),
+  ...response.parts.flatMap((part, index) => toStreamParts(part, index, split)),
   Response.makePart("finish", { reason: response.finishReason, usage: response.usage, response: undefined })
 ]
 
@@ -176,7 +176,7 @@ export const stream = (
  * Lets pieces stream by `onPart` one after the other. The answer is made of what `onPart` gives back; its body stays what
  * was sent.
  */
-export const play = Effect.fnUntraced(function*<E, R>(
+export const playBatches = Effect.fnUntraced(function*<E, R>(
   sent: ModelResponse,
   batches: Iterable<ReadonlyArray<StreamPart>>,
   onPart: OnPart,

@@ -41,7 +41,7 @@ const close = "\uE001"
 const quotation = /```(?:[\w-]*\n)?([^]*?)\n?```|"([^"]*)"|`([^`]*)`|“([^”]*)”|(?<!\w)'([^']*)'(?!\w)/g
 const placeholder = /\uE000(\d+)\uE001/g
 
-interface Masked {
+interface MaskedText {
   readonly text: string
   /** The passage with its quotes, as it was written. */
   readonly written: (text: string) => string
@@ -49,19 +49,19 @@ interface Masked {
   readonly plain: (text: string) => string
 }
 
-const mask = (said: string): Masked => {
+const maskQuotations = (said: string): MaskedText => {
   const passages: Array<{ readonly whole: string; readonly inner: string }> = []
   const text = said.replaceAll(/[\uE000\uE001]/g, "").replace(quotation, (whole, ...groups) => {
     const inner = groups.slice(0, 5).find((group) => typeof group === "string") ?? ""
     return `${open}${passages.push({ whole, inner }) - 1}${close}`
   }).replace(/\s*\n(?=\uE000)/g, " ")
-  const written = (part: string): string => part.replace(placeholder, (_, index) => passages[Number(index)]?.whole ?? "")
+  const restoreQuotations = (part: string): string => part.replace(placeholder, (_, index) => passages[Number(index)]?.whole ?? "")
   return {
     text,
-    written,
+    written: restoreQuotations,
     plain: (part) => {
       const only = /^\uE000(\d+)\uE001[.!]?$/.exec(part.trim())
-      return only === null ? written(part.trim()) : passages[Number(only[1])]?.inner ?? ""
+      return only === null ? restoreQuotations(part.trim()) : passages[Number(only[1])]?.inner ?? ""
     }
   }
 }
@@ -91,16 +91,16 @@ const usage =
 
 const file = String.raw`(?:\uE000\d+\uE001|[^\s,]*[^\s,.:?])`
 
-const patterns: ReadonlyArray<readonly [RegExp, (groups: ReadonlyArray<string>, text: Masked) => ReadonlyArray<Task>]> = [
-  [/^(?:ask|tell) (?:the |a )?(?:child )?sub-?agent to (.+)$/is, ([goal = ""], text) => [{ type: "delegate", goal: sentence(text.written(goal)) }]],
-  [/^delegate to a sub-?agent: ?(.+)$/is, ([goal = ""], text) => [{ type: "delegate", goal: sentence(text.written(goal)) }]],
+const patterns: ReadonlyArray<readonly [RegExp, (groups: ReadonlyArray<string>, text: MaskedText) => ReadonlyArray<Task>]> = [
+  [/^(?:ask|tell) (?:the |a )?(?:child )?sub-?agent to (.+)$/is, ([goal = ""], text) => [{ type: "delegate", goal: toSentence(text.written(goal)) }]],
+  [/^delegate to a sub-?agent: ?(.+)$/is, ([goal = ""], text) => [{ type: "delegate", goal: toSentence(text.written(goal)) }]],
   [/^(?:run|execute)(?: the command)?:? (\S[^]*?)(?: (?:using|via|in) the terminal(?: tool)?)?$/i, ([command = ""], text) =>
-    /^the\b/i.test(command) ? [] : commands(command, text)],
+    /^the\b/i.test(command) ? [] : parseCommands(command, text)],
   [/^list (?:all |the )*(?:(\S+) )?files(?: (?:in|of|under) (?:the (?:directory|folder) )?(.+))?$/i, ([pattern = "*", path = "."], text) => [
-    { type: "list", path: place(text.plain(path)), pattern: text.plain(pattern) }
+    { type: "list", path: normalizeDirectory(text.plain(path)), pattern: text.plain(pattern) }
   ]],
   [/^(?:search|grep)(?: for)? (?:the (?:text|word) )?(.+?)(?: in (.+))?$/i, ([pattern = "", path = "."], text) => [
-    { type: "search", pattern: text.plain(pattern), path: place(text.plain(path)) }
+    { type: "search", pattern: text.plain(pattern), path: normalizeDirectory(text.plain(path)) }
   ]],
   [/^write (?:its contents|the (?:contents|output|result)) (?:in)?to (.+)$/i, ([path = ""], text) => [{ type: "write", path: text.plain(path), content: undefined }]],
   [/^write (\uE000\d+\uE001) (?:in)?to (?:the file )?(.+)$/i, ([content = "", path = ""], text) => [
@@ -113,19 +113,19 @@ const patterns: ReadonlyArray<readonly [RegExp, (groups: ReadonlyArray<string>, 
     paths.split(/,? and one for |,? and |, ?/).map((path) => ({ type: "read", path: text.plain(path) }))]
 ]
 
-const place = (path: string): string => /^(?:this|the current) (?:directory|folder)$/i.test(path) ? "." : path
+const normalizeDirectory = (path: string): string => /^(?:this|the current) (?:directory|folder)$/i.test(path) ? "." : path
 
-const sentence = (text: string): string => {
+const toSentence = (text: string): string => {
   const capital = text.trim().replace(/^./, (first) => first.toUpperCase())
   return /[.!?]$/.test(capital) ? capital : `${capital}.`
 }
 
-const commands = (written: string, text: Masked): ReadonlyArray<Task> =>
+const parseCommands = (written: string, text: MaskedText): ReadonlyArray<Task> =>
   /^\uE000\d+\uE001(?: and \uE000\d+\uE001)+$/.test(written)
     ? written.split(" and ").map((one) => ({ type: "run", command: text.plain(one) }))
     : [{ type: "run", command: text.plain(written) }]
 
-const match = (clause: string, text: Masked): ReadonlyArray<Task> => {
+const matchClause = (clause: string, text: MaskedText): ReadonlyArray<Task> => {
   for (const [pattern, tasks] of patterns) {
     const found = pattern.exec(clause)
     if (found === null) continue
@@ -135,7 +135,7 @@ const match = (clause: string, text: Masked): ReadonlyArray<Task> => {
   return []
 }
 
-const call = (tool: string, clause: string, text: Masked): ReadonlyArray<Task> => {
+const parseCall = (tool: string, clause: string, text: MaskedText): ReadonlyArray<Task> => {
   const json = /\{[^]*\}/.exec(text.written(clause))
   const value = json === null ? undefined : Option.getOrUndefined(Json.parse(json[0]))
   return Json.isFields(value) ? [{ type: "call", tool, arguments: value }] : []
@@ -148,13 +148,13 @@ const summary = /\b(?:final response summari[sz]ing|say what was done)\b/i
 /** Joins the answer to what stands before it. */
 const connectors = /(?:^|[,\s]+)(?:and|then|please|finally)(?:[,\s]+(?:and|then|please|finally))*[,\s]*$/i
 
-interface Reply {
+interface ParsedReply {
   readonly answer: Plan["answer"]
   readonly rest: string
 }
 
 /** Splits the dictated answer off the end of a message. */
-const reply = (text: Masked): Reply => {
+const splitReply = (text: MaskedText): ParsedReply => {
   const found = dictated.exec(text.text)
   if (found === null) return { answer: { type: "show" }, rest: text.text }
   const [whole, colon = "", strict, looseColon = "", loose] = found
@@ -166,16 +166,16 @@ const reply = (text: Masked): Reply => {
   return { answer: { type: "text", text: isBare ? plain.slice(0, -1) : plain }, rest }
 }
 
-const clauses = (text: string): ReadonlyArray<string> =>
+const splitClauses = (text: string): ReadonlyArray<string> =>
   text.split(ofSentence)
     .map((clause) => clause.trim().replace(padding, "").replace(/(?<=[^.])[.!,;]+$/, "").trim())
     .filter((clause) => clause !== "" && !/^after (?:the|both|all)\b/i.test(clause))
 
 /** The plan of a user's message; see the top of this file. */
-export const parse = (said: string): Plan => {
+export const parseInstructions = (said: string): Plan => {
   const task = injected.exec(said)?.[1]
-  const text = mask((task ?? said).trim())
-  const { answer, rest } = reply(text)
+  const text = maskQuotations((task ?? said).trim())
+  const { answer, rest } = splitReply(text)
   const steps: Array<ReadonlyArray<Task>> = []
   const unclear: Array<string> = []
   const never = new Set<string>()
@@ -184,14 +184,14 @@ export const parse = (said: string): Plan => {
   let isTogether = false
   let times = 1
   let tool: string | undefined
-  const add = (tasks: ReadonlyArray<Task>): void => {
+  const addTasks = (tasks: ReadonlyArray<Task>): void => {
     const repeated = tasks.length === 1 ? Array.from({ length: times }, () => tasks).flat() : tasks
     if (isTogether || repeated.every(({ type }) => type === "read")) steps.push(repeated)
     else for (const one of repeated) steps.push([one])
     times = 1
     tool = undefined
   }
-  const read = (clause: string): void => {
+  const readClause = (clause: string): void => {
     const refused = forbidden.exec(clause)
     if (refused !== null) {
       if (refused[1] !== undefined) for (const name of refused[1].split(/,? or | and |, /)) never.add(text.plain(name))
@@ -206,8 +206,8 @@ export const parse = (said: string): Plan => {
     if (use !== null) {
       const [, count = "", name = "", often = "", together, doing = ""] = use
       const number = counts[often.toLowerCase()] ?? counts[count.toLowerCase()] ?? (Number(count) || 1)
-      const made = doing === "" ? [] : match(doing, text)
-      const named = made.length > 0 || doing === "" ? made : call(name, doing, text)
+      const made = doing === "" ? [] : matchClause(doing, text)
+      const named = made.length > 0 || doing === "" ? made : parseCall(name, doing, text)
       if (doing !== "" && named.length === 0) {
         unclear.push(text.written(clause))
         return
@@ -215,15 +215,15 @@ export const parse = (said: string): Plan => {
       isTogether = together !== undefined
       times = doing === "" && isTogether ? 1 : number
       tool = name
-      if (named.length > 0) add(named)
+      if (named.length > 0) addTasks(named)
       return
     }
     const named = /^call (?:the )?(\w+)(?: tool)? (?:with|on) (.+)$/is.exec(clause)
-    const tasks = named === null ? match(clause, text) : call(named[1] ?? "", named[2] ?? "", text)
-    if (tasks.length > 0) add(tasks)
+    const tasks = named === null ? matchClause(clause, text) : parseCall(named[1] ?? "", named[2] ?? "", text)
+    if (tasks.length > 0) addTasks(tasks)
     else unclear.push(text.written(clause))
   }
-  for (const clause of clauses(rest)) read(clause)
+  for (const clause of splitClauses(rest)) readClause(clause)
   // A tool that was named and then given nothing to do.
   if (tool !== undefined) unclear.push(`use ${tool}`)
   const kind = steps.length > 0 || output.type !== "show" ? "work" : greeting.test(said) ? "greeting" : summary.test(said) ? "summary" : "work"

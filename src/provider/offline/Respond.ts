@@ -15,12 +15,12 @@ interface Outcome {
   readonly exact: string
 }
 
-const success = (text: string, exact = text): Outcome => ({ failed: false, text, exact })
-const failure = (text: string): Outcome => ({ failed: true, text, exact: text })
+const makeSuccess = (text: string, exact = text): Outcome => ({ failed: false, text, exact })
+const makeFailure = (text: string): Outcome => ({ failed: true, text, exact: text })
 
 const numbered = /^\s*\d+\|/
 
-const withoutLineNumbers = (text: string): string => {
+const stripLineNumbers = (text: string): string => {
   const lines = text.split("\n")
   const last = lines.at(-1) === "" ? lines.length - 1 : lines.length
   return lines.slice(0, last).every((line) => numbered.test(line))
@@ -28,65 +28,65 @@ const withoutLineNumbers = (text: string): string => {
     : text
 }
 
-const withoutFinalBreak = (text: string): string => text.endsWith("\n") ? text.slice(0, -1) : text
+const stripFinalBreak = (text: string): string => text.endsWith("\n") ? text.slice(0, -1) : text
 
-const command = (output: string, exit: unknown): Outcome => {
-  const exact = withoutFinalBreak(output)
+const readCommandOutcome = (output: string, exit: unknown): Outcome => {
+  const exact = stripFinalBreak(output)
   const code = typeof exit === "number" ? exit : 0
-  if (code !== 0) return success(`The command exited with code ${code}${exact === "" ? "." : `:\n${exact}`}`, exact)
-  return success(exact === "" ? "The command printed nothing and exited with code 0." : exact, exact)
+  if (code !== 0) return makeSuccess(`The command exited with code ${code}${exact === "" ? "." : `:\n${exact}`}`, exact)
+  return makeSuccess(exact === "" ? "The command printed nothing and exited with code 0." : exact, exact)
 }
 
-const match = (item: unknown): string => {
-  const { content, line, path } = Json.fields(item)
-  return `${Json.word(path)}:${Json.word(line)}: ${Json.word(content)}`
+const formatMatch = (item: unknown): string => {
+  const { content, line, path } = Json.readFields(item)
+  return `${Json.readWord(path)}:${Json.readWord(line)}: ${Json.readWord(content)}`
 }
 
-const children = (items: ReadonlyArray<Json.Fields>): Outcome => {
-  const bad = items.find(({ summary }) => Json.word(summary) === "")
+const readChildResults = (items: ReadonlyArray<Json.Fields>): Outcome => {
+  const bad = items.find(({ summary }) => Json.readWord(summary) === "")
   return bad === undefined
-    ? success(items.map(({ summary }) => Json.word(summary)).join("\n\n"))
-    : failure(Json.word(bad["error"]) || `the subagent ended as ${Json.word(bad["status"]) || "failed"}`)
+    ? makeSuccess(items.map(({ summary }) => Json.readWord(summary)).join("\n\n"))
+    : makeFailure(Json.readWord(bad["error"]) || `the subagent ended as ${Json.readWord(bad["status"]) || "failed"}`)
 }
 
-const errorOf = (result: Json.Fields): string | undefined => {
+const findError = (result: Json.Fields): string | undefined => {
   const { error, message, status, success } = result
-  const text = Json.string(error) ?? Json.string(Json.fields(error)["message"])
+  const text = Json.readString(error) ?? Json.readString(Json.readFields(error)["message"])
   if (text !== undefined && text !== "") return text
-  return success === false || status === "blocked" || status === "error" ? Json.string(message) ?? Json.toText(result) : undefined
+  return success === false || status === "blocked" || status === "error" ? Json.readString(message) ?? Json.toText(result) : undefined
 }
 
-const known = (result: Json.Fields): Outcome => {
+const readKnownResult = (result: Json.Fields): Outcome => {
   const { bytes_written: written, content, exit_code: exit, files, matches, matches_text: grouped, output, results } = result
-  if (typeof output === "string") return command(output, exit)
-  if (typeof content === "string") return success(withoutFinalBreak(withoutLineNumbers(content)))
-  if (typeof grouped === "string") return success(withoutFinalBreak(grouped))
-  if (Array.isArray(matches)) return success(matches.length === 0 ? "Nothing was found." : matches.map(match).join("\n"))
-  if (Array.isArray(files)) return success(files.length === 0 ? "There are no such files." : files.map(Json.toText).join("\n"))
-  if (typeof written === "number") return success(`${written} bytes were written.`)
-  const items = Json.items(results).map(Json.fields)
-  if (items.some((item) => Object.hasOwn(item, "summary"))) return children(items)
+  if (typeof output === "string") return readCommandOutcome(output, exit)
+  if (typeof content === "string") return makeSuccess(stripFinalBreak(stripLineNumbers(content)))
+  if (typeof grouped === "string") return makeSuccess(stripFinalBreak(grouped))
+  if (Array.isArray(matches)) return makeSuccess(matches.length === 0 ? "Nothing was found." : matches.map(formatMatch).join("\n"))
+  if (Array.isArray(files)) return makeSuccess(files.length === 0 ? "There are no such files." : files.map(Json.toText).join("\n"))
+  if (typeof written === "number") return makeSuccess(`${written} bytes were written.`)
+  const items = Json.readItems(results).map(Json.readFields)
+  if (items.some((item) => Object.hasOwn(item, "summary"))) return readChildResults(items)
   const word = ["summary", "message", "text", "result"].find((name) => typeof result[name] === "string" && result[name] !== "")
-  return word === undefined ? success(JSON.stringify(result, undefined, 2), JSON.stringify(result)) : success(Json.word(result[word]))
+  return word === undefined ? makeSuccess(JSON.stringify(result, undefined, 2), JSON.stringify(result)) : makeSuccess(Json.readWord(result[word]))
 }
 
 /** Tells whether a result only says that a file is as it was read before. */
 const isStubResult = (result: string | undefined): boolean =>
-  result !== undefined && Json.fields(Option.getOrUndefined(Json.parse(result)))["content_returned"] === false
+  result !== undefined && Json.readFields(Option.getOrUndefined(Json.parse(result)))["content_returned"] === false
 
 const failureText = /^(error|cancelled|unknown tool|blocked|refused|denied)\b/i
 
 /** Reads the text of a tool message. */
 const readOutcome = (result: string): Outcome => {
   const value = Option.getOrUndefined(Json.parse(result))
-  if (typeof value === "string") return success(value)
+  if (typeof value === "string") return makeSuccess(value)
   if (Json.isFields(value)) {
-    const error = errorOf(value)
-    const output = Json.word(value["output"])
-    return error === undefined ? known(value) : failure(output === "" ? error : `${error}\n${output}`)
+    const error = findError(value)
+    const output = Json.readWord(value["output"])
+    return error === undefined ? readKnownResult(value) : makeFailure(output === "" ? error : `${error}\n${output}`)
   }
-  if (failureText.test(result)) return failure(result)
-  return success(result === "" ? "The tool gave an empty result." : withoutLineNumbers(result))
+  if (failureText.test(result)) return makeFailure(result)
+  return makeSuccess(result === "" ? "The tool gave an empty result." : stripLineNumbers(result))
 }
 
 const remedy = "run `hermes model`, or set model.provider and model.default in config.yaml, to use a real model"
@@ -97,31 +97,31 @@ const greeting =
   "Hello. I am the offline stand-in of hermes: I follow plain instructions (read, list and search files, run a command, "
   + `write a file, reply with a text) and answer no open questions; ${remedy}.`
 
-interface Done {
-  readonly made: ReceivedRequest.Made
+interface DoneCall {
+  readonly made: ReceivedRequest.MadeCall
   readonly outcome: Outcome
 }
 
-type Steps = ReadonlyArray<ReadonlyArray<Done>>
+type Steps = ReadonlyArray<ReadonlyArray<DoneCall>>
 
-const isSame = (a: ReceivedRequest.Made, b: ReceivedRequest.Made): boolean =>
+const isSame = (a: ReceivedRequest.MadeCall, b: ReceivedRequest.MadeCall): boolean =>
   a.name === b.name && JSON.stringify(a.arguments) === JSON.stringify(b.arguments)
 
 /** Reads the results of each exchange. One that only says "unchanged" is read as the earlier result of the same call. */
-const outcomes = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>): ReadonlyArray<Steps> => {
-  const whole: Array<ReceivedRequest.Made> = []
-  const read = (made: ReceivedRequest.Made): Done => {
+const readOutcomes = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>): ReadonlyArray<Steps> => {
+  const whole: Array<ReceivedRequest.MadeCall> = []
+  const readMadeCall = (made: ReceivedRequest.MadeCall): DoneCall => {
     const isStub = isStubResult(made.result)
     if (!isStub) whole.push(made)
     const before = isStub ? whole.findLast((earlier) => isSame(earlier, made)) : undefined
     return { made, outcome: readOutcome((before ?? made).result ?? "Error: it gave no result") }
   }
-  return exchanges.map(({ steps }) => steps.map((step) => step.map(read)))
+  return exchanges.map(({ steps }) => steps.map((step) => step.map(readMadeCall)))
 }
 
 type Way = readonly [tool: string, parameters: Json.Fields]
 
-const quote = (text: string): string =>
+const quoteForShell = (text: string): string =>
   /^[\w./@%+=:,][\w./@%+=:,-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 const expression = /\.\*|\.\+|\\[wdsbWDSB.]|^\^|\$$|\||\[[^\]]+\]/
@@ -135,23 +135,23 @@ const isValid = (pattern: string): boolean => {
 }
 
 /** `search_files` takes regular expressions; text that does not look like one is escaped. */
-const patternOf = (text: string): string =>
+const toSearchPattern = (text: string): string =>
   expression.test(text) && isValid(text) ? text : text.replace(/[\\^$*+?()[\]{}|]/g, "\\$&")
 
 /** The calls that can do a task, the best first. `output` is what the call before gave. */
-const ways = (task: Instructions.Task, output: string): ReadonlyArray<Way> => {
+const listWays = (task: Instructions.Task, output: string): ReadonlyArray<Way> => {
   switch (task.type) {
     case "read":
-      return [["read_file", { path: task.path }], ["terminal", { command: `cat -- ${quote(task.path)}` }]]
+      return [["read_file", { path: task.path }], ["terminal", { command: `cat -- ${quoteForShell(task.path)}` }]]
     case "list":
       return [
         ["search_files", { pattern: task.pattern, target: "files", path: task.path }],
-        ["terminal", { command: `find ${quote(task.path)} -name ${quote(task.pattern)}` }]
+        ["terminal", { command: `find ${quoteForShell(task.path)} -name ${quoteForShell(task.pattern)}` }]
       ]
     case "search":
       return [
-        ["search_files", { pattern: patternOf(task.pattern), target: "content", path: task.path }],
-        ["terminal", { command: `grep -rn -F -e ${quote(task.pattern)} -- ${quote(task.path)}` }]
+        ["search_files", { pattern: toSearchPattern(task.pattern), target: "content", path: task.path }],
+        ["terminal", { command: `grep -rn -F -e ${quoteForShell(task.pattern)} -- ${quoteForShell(task.path)}` }]
       ]
     case "run":
       return [["terminal", { command: task.command }]]
@@ -164,7 +164,7 @@ const ways = (task: Instructions.Task, output: string): ReadonlyArray<Way> => {
   }
 }
 
-const title = (task: Instructions.Task): string => {
+const describeTask = (task: Instructions.Task): string => {
   switch (task.type) {
     case "read":
     case "write":
@@ -183,7 +183,7 @@ const title = (task: Instructions.Task): string => {
 }
 
 /** A call that is offered and allowed, or the reason for which there is none. */
-const choose = (
+const chooseWay = (
   possible: ReadonlyArray<Way>,
   offered: ReadonlyArray<string>,
   forbidden: Instructions.Plan["forbidden"]
@@ -199,52 +199,52 @@ const choose = (
     : `the tool ${allowed.map(([name]) => name).join(" or ")} is not offered here (offered: ${offered.join(", ")})`
 }
 
-const heading = ({ name, arguments: parameters }: ReceivedRequest.Made): string => {
-  const { command, path, pattern } = Json.fields(parameters)
+const formatHeading = ({ name, arguments: parameters }: ReceivedRequest.MadeCall): string => {
+  const { command, path, pattern } = Json.readFields(parameters)
   if (typeof command === "string") return `$ ${command}`
-  if (typeof pattern === "string") return `${pattern} in ${Json.word(path) || "."}`
+  if (typeof pattern === "string") return `${pattern} in ${Json.readWord(path) || "."}`
   return typeof path === "string" ? path : name
 }
 
-const shown = (done: ReadonlyArray<Done>): string => {
+const renderResults = (done: ReadonlyArray<DoneCall>): string => {
   const [only] = done
-  if (only === undefined || done.length > 1) return done.map(({ made, outcome }) => `${heading(made)}\n${outcome.text}`).join("\n\n")
-  return only.made.name === "write_file" ? `${heading(only.made)}: ${only.outcome.text}` : only.outcome.text
+  if (only === undefined || done.length > 1) return done.map(({ made, outcome }) => `${formatHeading(made)}\n${outcome.text}`).join("\n\n")
+  return only.made.name === "write_file" ? `${formatHeading(only.made)}: ${only.outcome.text}` : only.outcome.text
 }
 
-const joined = (...texts: ReadonlyArray<string>): string => texts.filter((text) => text !== "").join("\n\n")
+const joinTexts = (...texts: ReadonlyArray<string>): string => texts.filter((text) => text !== "").join("\n\n")
 
 /** The reason for which the plan stopped, and the rest of it. */
-const stopped = (reason: string, rest: Instructions.Plan["steps"]): string => {
-  const left = rest.flat().map(title)
+const explainStop = (reason: string, rest: Instructions.Plan["steps"]): string => {
+  const left = rest.flat().map(describeTask)
   return left.length === 0 ? reason : `${reason}\nI did not go on to: ${left.join("; ")}.`
 }
 
-const firstLine = (text: string): string => {
+const cutToFirstLine = (text: string): string => {
   const [line = ""] = text.split("\n")
   return line.length < text.length ? `${line} …` : line
 }
 
-const recap = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>, results: ReadonlyArray<Steps>): string => {
+const summarizeLastTurn = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>, results: ReadonlyArray<Steps>): string => {
   const index = results.findLastIndex((steps) => steps.length > 0)
   const last = results[index]
   const text = exchanges[index]?.text
   if (last === undefined || text === undefined) return honest
   const lines = [
-    `Asked: ${firstLine(text)}`,
-    ...last.flat().map(({ made, outcome }) => `- ${heading(made)}: ${outcome.failed ? "failed, " : ""}${firstLine(outcome.text)}`)
+    `Asked: ${cutToFirstLine(text)}`,
+    ...last.flat().map(({ made, outcome }) => `- ${formatHeading(made)}: ${outcome.failed ? "failed, " : ""}${cutToFirstLine(outcome.text)}`)
   ]
-  return stopped(lines.join("\n"), Instructions.parse(text).steps.slice(last.length))
+  return explainStop(lines.join("\n"), Instructions.parseInstructions(text).steps.slice(last.length))
 }
 
-const notUnderstood = (unclear: ReadonlyArray<string>): string =>
+const explainUnclear = (unclear: ReadonlyArray<string>): string =>
   `I did not do this, which the offline stand-in does not understand: ${unclear.map((text) => `"${text}"`).join(", ")}; ${remedy}.`
 
-const answer = (plan: Instructions.Plan, done: Steps): string => {
+const composeAnswer = (plan: Instructions.Plan, done: Steps): string => {
   const results = done.flat()
   if (plan.unclear.length > 0) {
     if (done.length === 0 && plan.answer.type === "show") return plan.kind === "greeting" ? greeting : honest
-    return joined(plan.answer.type === "show" ? shown(results) : "", notUnderstood(plan.unclear))
+    return joinTexts(plan.answer.type === "show" ? renderResults(results) : "", explainUnclear(plan.unclear))
   }
   switch (plan.answer.type) {
     case "text":
@@ -252,35 +252,35 @@ const answer = (plan: Instructions.Plan, done: Steps): string => {
     case "output":
       return done.at(-1)?.map(({ outcome }) => outcome.exact).join("\n") ?? "There is no output yet."
     case "show":
-      return done.length === 0 ? honest : shown(results)
+      return done.length === 0 ? honest : renderResults(results)
   }
 }
 
 /** Answers a request of chat completions. */
-export const next = (request: ModelRequest): Answer => {
-  const { exchanges, nextId, offered } = ReceivedRequest.read(request)
-  const plan = Instructions.parse(exchanges.at(-1)?.text ?? "")
-  const all = outcomes(exchanges)
+export const answerRequest = (request: ModelRequest): Answer => {
+  const { exchanges, nextId, offered } = ReceivedRequest.readRequest(request)
+  const plan = Instructions.parseInstructions(exchanges.at(-1)?.text ?? "")
+  const all = readOutcomes(exchanges)
   const done = all.at(-1) ?? []
-  if (plan.kind === "summary" && done.length === 0) return { text: recap(exchanges.slice(0, -1), all.slice(0, -1)) }
+  if (plan.kind === "summary" && done.length === 0) return { text: summarizeLastTurn(exchanges.slice(0, -1), all.slice(0, -1)) }
   const results = done.flat()
   const failure = results.find(({ outcome }) => outcome.failed)
   if (failure !== undefined) {
-    const good = plan.answer.type === "show" ? shown(results.filter(({ outcome }) => !outcome.failed)) : ""
-    return { text: joined(good, stopped(`${failure.made.name} failed: ${failure.outcome.text}`, plan.steps.slice(done.length))) }
+    const good = plan.answer.type === "show" ? renderResults(results.filter(({ outcome }) => !outcome.failed)) : ""
+    return { text: joinTexts(good, explainStop(`${failure.made.name} failed: ${failure.outcome.text}`, plan.steps.slice(done.length))) }
   }
   const step = plan.steps[done.length]
   if (step === undefined) {
     const before = plan.answer.type === "output" && plan.steps.length === 0 ? all.at(-2) ?? [] : done
-    return { text: answer(plan, before) }
+    return { text: composeAnswer(plan, before) }
   }
   const output = done.at(-1)?.at(-1)?.outcome.exact ?? ""
   const calls: Array<Call> = []
   for (const task of step) {
-    const chosen = choose(ways(task, output), offered, plan.forbidden)
+    const chosen = chooseWay(listWays(task, output), offered, plan.forbidden)
     if (typeof chosen === "string") {
-      const good = plan.answer.type === "show" ? shown(results) : ""
-      return { text: joined(good, stopped(`I cannot ${title(task)}: ${chosen}.`, plan.steps.slice(done.length + 1))) }
+      const good = plan.answer.type === "show" ? renderResults(results) : ""
+      return { text: joinTexts(good, explainStop(`I cannot ${describeTask(task)}: ${chosen}.`, plan.steps.slice(done.length + 1))) }
     }
     calls.push({ id: `${ReceivedRequest.idPrefix}${nextId + calls.length}`, name: chosen[0], arguments: chosen[1] })
   }

@@ -78,48 +78,48 @@ export type Scenario = typeof Scenario.Type
 const decode = Schema.decodeUnknownEffect(Scenario, { onExcessProperty: "error" })
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-const place = (path: ReadonlyArray<unknown>): string =>
+const formatPath = (path: ReadonlyArray<unknown>): string =>
   path.map((key, index) => typeof key === "number" ? `[${key}]` : `${index === 0 ? "" : "."}${String(key)}`).join("")
 
-const keyOf = (segment: unknown): unknown =>
+const readPathKey = (segment: unknown): unknown =>
   typeof segment === "object" && segment !== null && "key" in segment ? segment.key : segment
 
-const misfit = (issue: SchemaIssue.Issue): ConfigError => {
+const toConfigError = (issue: SchemaIssue.Issue): ConfigError => {
   const [first] = format(issue).issues
-  const path = place((first?.path ?? []).map(keyOf))
+  const path = formatPath((first?.path ?? []).map(readPathKey))
   return new ConfigError({
     path,
     message: `the scenario does not fit at ${path === "" ? "its top" : path}: ${first?.message ?? "it is no scenario"}`
   })
 }
 
-const oneLine = (error: unknown): string => String(error instanceof Error ? error.message : error).split("\n")[0] ?? ""
+const toOneLine = (error: unknown): string => String(error instanceof Error ? error.message : error).split("\n")[0] ?? ""
 
-const yaml = (text: string): Effect.Effect<unknown, ConfigError> =>
+const parseYaml = (text: string): Effect.Effect<unknown, ConfigError> =>
   Effect.flatMap(
     Effect.promise(() => import("yaml")),
     (Yaml) =>
       Effect.try({
         try: (): unknown => Yaml.parse(text, { logLevel: "error", merge: true, prettyErrors: false, version: "1.2" }),
         catch: (error) =>
-          new ConfigError({ path: "", message: `the scenario is neither YAML nor JSON: ${oneLine(error)}` })
+          new ConfigError({ path: "", message: `the scenario is neither YAML nor JSON: ${toOneLine(error)}` })
       })
   )
 
 /** The scenario of a YAML or JSON text. */
-export const parse = (text: string): Effect.Effect<Scenario, ConfigError> =>
+export const parseScenario = (text: string): Effect.Effect<Scenario, ConfigError> =>
   Json.parse(text).pipe(
-    Option.match({ onNone: () => yaml(text), onSome: Effect.succeed }),
-    Effect.flatMap((value) => Effect.mapError(decode(value), (error) => misfit(error.issue)))
+    Option.match({ onNone: () => parseYaml(text), onSome: Effect.succeed }),
+    Effect.flatMap((value) => Effect.mapError(decode(value), (error) => toConfigError(error.issue)))
   )
 
 const context: SdkError.Context = { module: "Offline", method: "execute", url: undefined, model: "offline" }
 
-const refuse = (description: string): AiError.AiError =>
+const refuseRequest = (description: string): AiError.AiError =>
   AiError.make({ module: "Offline", method: "execute", reason: new AiError.InvalidRequestError({ description }) })
 
 /** A failure as an SDK would report it, so that it is read like a real one. */
-const failureOf = (error: typeof Failure.Type): AiError.AiError =>
+const toProviderError = (error: typeof Failure.Type): AiError.AiError =>
   SdkError.fromSdk({
     ...context,
     error: {
@@ -129,7 +129,7 @@ const failureOf = (error: typeof Failure.Type): AiError.AiError =>
     }
   })
 
-const answerOf = (turn: Turn, firstId: number): Completion.Answer => ({
+const toCompletionAnswer = (turn: Turn, firstId: number): Completion.Answer => ({
   text: turn.text ?? turn.chunks?.join(""),
   reasoning: turn.reasoning,
   calls: turn.tool_calls?.map((call, index) => ({
@@ -147,15 +147,15 @@ const answerOf = (turn: Turn, firstId: number): Completion.Answer => ({
   finishReason: turn.finish_reason
 })
 
-const fits = (turn: Turn, said: string): boolean =>
+const isTurnMatch = (turn: Turn, said: string): boolean =>
   turn.match === undefined || said.toLowerCase().includes(turn.match.toLowerCase())
 
 /** The order in which turns are used; see the module. */
 const makeDeck = (scenario: Scenario): (said: string) => { readonly turn: Turn; readonly index: number } | string => {
   const used = new Set<number>()
   let asked = 0
-  const take = (said: string) => {
-    const index = scenario.turns.findIndex((turn, index) => !used.has(index) && fits(turn, said))
+  const takeTurn = (said: string) => {
+    const index = scenario.turns.findIndex((turn, index) => !used.has(index) && isTurnMatch(turn, said))
     const turn = scenario.turns[index]
     if (turn === undefined) return undefined
     used.add(index)
@@ -163,11 +163,11 @@ const makeDeck = (scenario: Scenario): (said: string) => { readonly turn: Turn; 
   }
   return (said) => {
     asked++
-    const found = take(said)
+    const found = takeTurn(said)
     if (found !== undefined) return found
     if (scenario.loop === true) {
       used.clear()
-      return take(said) ?? "no turn of the scenario matches what the user said"
+      return takeTurn(said) ?? "no turn of the scenario matches what the user said"
     }
     return used.size === scenario.turns.length
       ? `the scenario is exhausted: it has ${used.size} turns and was asked for answer ${asked}; add turns or set loop: true`
@@ -175,8 +175,8 @@ const makeDeck = (scenario: Scenario): (said: string) => { readonly turn: Turn; 
   }
 }
 
-const splitInto = (chunks: ReadonlyArray<string> | undefined) => (text: string): ReadonlyArray<string> =>
-  chunks?.join("") === text ? chunks : Completion.words(text)
+const splitIntoChunks = (chunks: ReadonlyArray<string> | undefined) => (text: string): ReadonlyArray<string> =>
+  chunks?.join("") === text ? chunks : Completion.splitIntoWords(text)
 
 /** Gives the answer to a request, and moves on. */
 export type Player = (
@@ -185,22 +185,22 @@ export type Player = (
 ) => Effect.Effect<ModelResponse, AiError.AiError>
 
 /** Plays a scenario from its first turn on; what is asked is looked at for `match` only. */
-export const player = (scenario: Scenario): Effect.Effect<Player> =>
+export const makePlayer = (scenario: Scenario): Effect.Effect<Player> =>
   Effect.sync(() => {
     const next = makeDeck(scenario)
     return Effect.fnUntraced(function*(request, options) {
-      const conversation = ReceivedRequest.read(request)
+      const conversation = ReceivedRequest.readRequest(request)
       const found = next(conversation.exchanges.at(-1)?.text ?? "")
-      if (typeof found === "string") return yield* refuse(found)
+      if (typeof found === "string") return yield* refuseRequest(found)
       const { turn } = found
       if (turn.delay_ms !== undefined) yield* Effect.sleep(turn.delay_ms)
       const origin = { id: `chatcmpl-offline-turn-${found.index + 1}`, model: "offline" }
-      const answer = answerOf(turn, conversation.nextId)
-      const response = yield* Completion.decode(Completion.body(request, answer, origin), context)
+      const answer = toCompletionAnswer(turn, conversation.nextId)
+      const response = yield* Completion.decode(Completion.makeBody(request, answer, origin), context)
       const onPart = request["stream"] === true ? options?.onPart : undefined
-      const parts = Completion.stream(response, splitInto(turn.chunks)).map((part) => [part])
+      const parts = Completion.streamResponse(response, splitIntoChunks(turn.chunks)).map((part) => [part])
       const sent = turn.error === undefined ? parts : turn.chunks === undefined ? [] : parts.slice(0, -2)
-      const seen = onPart === undefined ? response : yield* Completion.play(response, sent, onPart, () => Effect.void)
-      return turn.error === undefined ? seen : yield* failureOf(turn.error)
+      const seen = onPart === undefined ? response : yield* Completion.playBatches(response, sent, onPart, () => Effect.void)
+      return turn.error === undefined ? seen : yield* toProviderError(turn.error)
     })
   })

@@ -14,7 +14,7 @@ import * as Completion from "./Completion.ts"
 import * as Respond from "./Respond.ts"
 import type * as Scenario from "./Scenario.ts"
 
-const context = (method: string): SdkError.Context => ({
+const makeErrorContext = (method: string): SdkError.Context => ({
   module: "Offline",
   method,
   url: undefined,
@@ -22,7 +22,7 @@ const context = (method: string): SdkError.Context => ({
 })
 
 const wantsJson = (request: ModelRequest): boolean =>
-  (Json.string(Json.fields(request["response_format"])["type"]) ?? "text") !== "text"
+  (Json.readString(Json.readFields(request["response_format"])["type"]) ?? "text") !== "text"
 
 /** A structured answer can only be one that was dictated. */
 const checkFormat = (request: ModelRequest, answer: Completion.Answer): Effect.Effect<void, AiError.AiError> =>
@@ -37,37 +37,37 @@ const checkFormat = (request: ModelRequest, answer: Completion.Answer): Effect.E
       })
     }))
 
-const originOf = (request: ModelRequest): Completion.Origin => ({
-  id: `chatcmpl-offline-${Json.items(request["messages"]).length}`,
-  model: Json.string(request["model"]) ?? "offline"
+const makeOrigin = (request: ModelRequest): Completion.Origin => ({
+  id: `chatcmpl-offline-${Json.readItems(request["messages"]).length}`,
+  model: Json.readString(request["model"]) ?? "offline"
 })
 
 const noDelay = (): Effect.Effect<void> => Effect.void
 
-const follow = Effect.fnUntraced(function*(
+const followInstructions = Effect.fnUntraced(function*(
   request: ModelRequest,
   options: ExecuteOptions | undefined
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
-  const answer = Respond.next(request)
+  const answer = Respond.answerRequest(request)
   yield* checkFormat(request, answer)
-  const response = yield* Completion.decode(Completion.body(request, answer, originOf(request)), context("execute"))
+  const response = yield* Completion.decode(Completion.makeBody(request, answer, makeOrigin(request)), makeErrorContext("execute"))
   return options?.onPart === undefined || request["stream"] !== true
     ? response
-    : yield* Completion.play(response, Completion.stream(response).map((part) => [part]), options.onPart, noDelay)
+    : yield* Completion.playBatches(response, Completion.streamResponse(response).map((part) => [part]), options.onPart, noDelay)
 })
 
-const play = (scenario: Scenario.Scenario): Effect.Effect<Scenario.Player> =>
-  Effect.flatMap(Effect.promise(() => import("./Scenario.ts")), ({ player }) => player(scenario))
+const playScenario = (scenario: Scenario.Scenario): Effect.Effect<Scenario.Player> =>
+  Effect.flatMap(Effect.promise(() => import("./Scenario.ts")), ({ makePlayer }) => makePlayer(scenario))
 
 /** The stand-in as a provider. A scenario begins at its first turn. */
 export const make = (
   route: Route.Route,
   scenario: Scenario.Scenario | undefined
 ): Effect.Effect<ProviderPort.Service> =>
-  Effect.map(scenario === undefined ? Effect.succeed(follow) : play(scenario), (execute) => ({
-    info: Route.info(route),
+  Effect.map(scenario === undefined ? Effect.succeed(followInstructions) : playScenario(scenario), (execute) => ({
+    info: Route.toInfo(route),
     apiMode: route.apiMode,
     prepare: (call) => Effect.sync(() => Request.prepare(call, route)),
     execute,
-    decode: (raw) => Completion.decode(raw, context("decode"))
+    decode: (raw) => Completion.decode(raw, makeErrorContext("decode"))
   }))

@@ -21,30 +21,30 @@ import * as PartSchema from "../PartSchema.ts"
 
 const bytesKey = "~bytes"
 
-const plain = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map((item) => item === undefined ? null : plain(item))
+const toPlainValue = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map((item) => item === undefined ? null : toPlainValue(item))
   if (value instanceof Uint8Array) return { [bytesKey]: Base64.encode(value) }
   if (typeof value === "bigint") return String(value)
   if (!Json.isFields(value)) return value
-  if (typeof value["toJSON"] === "function") return plain(value["toJSON"]())
+  if (typeof value["toJSON"] === "function") return toPlainValue(value["toJSON"]())
   return Object.fromEntries(
     Object.keys(value).filter((key) => value[key] !== undefined && typeof value[key] !== "function").sort()
-      .map((key) => [key, plain(value[key])])
+      .map((key) => [key, toPlainValue(value[key])])
   )
 }
 
 /** The canonical form of a value. */
-export const canonical = (value: unknown): unknown => Redaction.redactValue(plain(value))
+export const toCanonical = (value: unknown): unknown => Redaction.redactValue(toPlainValue(value))
 
 /** A value with its bytes as bytes again. */
-export const revive = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(revive)
+export const reviveBytes = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(reviveBytes)
   if (!Json.isFields(value)) return value
   const bytes = value[bytesKey]
   if (typeof bytes === "string" && Object.keys(value).length === 1) {
     return Result.getOrElse(Base64.decode(bytes), (): unknown => value)
   }
-  return Object.fromEntries(Object.keys(value).map((key) => [key, revive(value[key])]))
+  return Object.fromEntries(Object.keys(value).map((key) => [key, reviveBytes(value[key])]))
 }
 
 /** First difference of two canonical values, and what stands there in each. */
@@ -56,28 +56,28 @@ interface Difference {
 
 const maxShown = 80
 
-const show = (value: unknown): string => {
-  return TextCut.shortened(value === undefined ? "nothing" : JSON.stringify(value), maxShown)
+const formatValue = (value: unknown): string => {
+  return TextCut.shorten(value === undefined ? "nothing" : JSON.stringify(value), maxShown)
 }
 
 /** The first difference, in the order of the expected value; undefined when they are the same. */
-export const difference = (expected: unknown, actual: unknown, path = ""): Difference | undefined => {
+export const findDifference = (expected: unknown, actual: unknown, path = ""): Difference | undefined => {
   if (Object.is(expected, actual)) return undefined
   if (Array.isArray(expected) && Array.isArray(actual)) {
     for (let index = 0; index < Math.max(expected.length, actual.length); index++) {
-      const found = difference(expected[index], actual[index], `${path}[${index}]`)
+      const found = findDifference(expected[index], actual[index], `${path}[${index}]`)
       if (found !== undefined) return found
     }
     return undefined
   }
   if (Json.isFields(expected) && Json.isFields(actual)) {
     for (const key of new Set([...Object.keys(expected), ...Object.keys(actual)])) {
-      const found = difference(expected[key], actual[key], path === "" ? key : `${path}.${key}`)
+      const found = findDifference(expected[key], actual[key], path === "" ? key : `${path}.${key}`)
       if (found !== undefined) return found
     }
     return undefined
   }
-  return { path, expected: show(expected), actual: show(actual) }
+  return { path, expected: formatValue(expected), actual: formatValue(actual) }
 }
 
 // Exchanges
@@ -102,7 +102,7 @@ export const Exchange = Schema.Struct({
     apiMode: ApiMode,
     baseUrl: Schema.optional(Schema.String)
   }),
-  /** Names the request; see {@link hash}. */
+  /** Names the request; see {@link hashRequest}. */
   hash: Schema.String,
   /** Without secrets. */
   request: Schema.Unknown,
@@ -118,19 +118,19 @@ export type Exchange = typeof Exchange.Type
 const passing: ReadonlySet<string> = new Set(["prompt_cache_key"])
 
 /** A request as it is recorded and compared. */
-export const canonicalRequest = (request: ModelRequest): unknown =>
-  canonical(Object.fromEntries(Object.entries(request).filter(([key]) => !passing.has(key))))
+export const toCanonicalRequest = (request: ModelRequest): unknown =>
+  toCanonical(Object.fromEntries(Object.entries(request).filter(([key]) => !passing.has(key))))
 
 /** The name of a canonical request. */
-export const hash = (request: unknown): string => Digest.hex(JSON.stringify(request), 16)
+export const hashRequest = (request: unknown): string => Digest.toHex(JSON.stringify(request), 16)
 
-const codecs = () => {
+const makeCodecs = () => {
   const codec = Schema.toCodecJson(Exchange)
   return { encode: Schema.encodeSync(codec), decode: Schema.decodeUnknownResult(codec) }
 }
-let made: ReturnType<typeof codecs> | undefined
+let made: ReturnType<typeof makeCodecs> | undefined
 /** Made at the first use. */
-const codec = (): ReturnType<typeof codecs> => made ??= codecs()
+const getCodecs = (): ReturnType<typeof makeCodecs> => made ??= makeCodecs()
 
 type Batch = ReadonlyArray<StreamPart>
 
@@ -138,11 +138,11 @@ type Batch = ReadonlyArray<StreamPart>
  * A stream without the secrets that its deltas have together: where a text, a thought or arguments have any, the first delta
  * has all of it and the others are gone.
  */
-const redacted = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
+const redactStream = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
   const texts = new Map<string, string>()
-  const keyOf = ({ id, type }: { readonly id: string; readonly type: string }): string => `${type} ${id}`
+  const formatDeltaKey = ({ id, type }: { readonly id: string; readonly type: string }): string => `${type} ${id}`
   for (const part of stream.flat()) {
-    if ("delta" in part) texts.set(keyOf(part), (texts.get(keyOf(part)) ?? "") + part.delta)
+    if ("delta" in part) texts.set(formatDeltaKey(part), (texts.get(formatDeltaKey(part)) ?? "") + part.delta)
   }
   const changed = new Map(Array.from(texts).flatMap(([key, text]) => {
     const safe = Redaction.redactText(text)
@@ -153,10 +153,10 @@ const redacted = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
   return stream.map((batch) =>
     batch.flatMap((part): Batch => {
       if (!("delta" in part)) return [part]
-      const delta = changed.get(keyOf(part))
+      const delta = changed.get(formatDeltaKey(part))
       if (delta === undefined) return [part]
-      if (told.has(keyOf(part))) return []
-      told.add(keyOf(part))
+      if (told.has(formatDeltaKey(part))) return []
+      told.add(formatDeltaKey(part))
       return [{ ...part, delta }]
     })
   )
@@ -165,29 +165,29 @@ const redacted = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
 /** An exchange as its line, without secrets. Throws for what JSON cannot express. */
 export const toLine = (given: Exchange): string => {
   const { response, stream } = given
-  const exchange = stream === undefined ? given : { ...given, stream: redacted(stream) }
-  return JSON.stringify(canonical(codec().encode(
-    response === undefined ? exchange : { ...exchange, response: { ...response, raw: canonical(response.raw) } }
+  const exchange = stream === undefined ? given : { ...given, stream: redactStream(stream) }
+  return JSON.stringify(toCanonical(getCodecs().encode(
+    response === undefined ? exchange : { ...exchange, response: { ...response, raw: toCanonical(response.raw) } }
   )))
 }
 
-const withBytes = (exchange: Exchange): Exchange => {
+const reviveResponse = (exchange: Exchange): Exchange => {
   const { response } = exchange
   return response === undefined
     ? exchange
-    : { ...exchange, response: { ...response, raw: revive(response.raw) } }
+    : { ...exchange, response: { ...response, raw: reviveBytes(response.raw) } }
 }
 
 /** Reads line `number` of a recording. */
 export const fromLine = (line: string, number: number): Result.Result<Exchange, ConfigError> => {
-  const fail = (message: string): ConfigError =>
+  const makeLineError = (message: string): ConfigError =>
     new ConfigError({ path: `line ${number}`, message: `line ${number} of the recording ${message}` })
   return Option.match(Json.parse(line), {
-    onNone: () => Result.fail(fail("is no JSON")),
+    onNone: () => Result.fail(makeLineError("is no JSON")),
     onSome: (value) =>
-      Result.mapBoth(codec().decode(value), {
-        onFailure: (error) => fail(`is not a recorded exchange: ${error.message.split("\n").join(" ")}`),
-        onSuccess: withBytes
+      Result.mapBoth(getCodecs().decode(value), {
+        onFailure: (error) => makeLineError(`is not a recorded exchange: ${error.message.split("\n").join(" ")}`),
+        onSuccess: reviveResponse
       })
   })
 }

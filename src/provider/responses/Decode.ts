@@ -26,7 +26,7 @@ import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Json from "../../domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
-import { count, toResponse } from "../../domain/Usage.ts"
+import { toCount, toResponse } from "../../domain/Usage.ts"
 import * as SdkError from "../SdkError.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
 
@@ -48,60 +48,60 @@ interface CallItem {
 
 type Own = Record<string, string | ReadonlyArray<string>>
 
-const metadata = (own: Own): Response.ProviderMetadata =>
+const makeMetadata = (own: Own): Response.ProviderMetadata =>
   Object.keys(own).length === 0 ? {} : { codex_responses: own }
 
-const texts = (list: unknown): ReadonlyArray<string> =>
-  Json.items(list).flatMap((item) => {
-    const text = Json.string(Json.fields(item)["text"])
+const readTexts = (list: unknown): ReadonlyArray<string> =>
+  Json.readItems(list).flatMap((item) => {
+    const text = Json.readString(Json.readFields(item)["text"])
     return text === undefined || text === "" ? [] : [text]
   })
 
-const named = (item: Json.Fields, ...names: ReadonlyArray<string>): Own =>
+const selectNamed = (item: Json.Fields, ...names: ReadonlyArray<string>): Own =>
   Object.fromEntries(names.flatMap((name) => {
-    const value = Json.string(item[name])
+    const value = Json.readString(item[name])
     return value === undefined || value === "" ? [] : [[name, value]]
   }))
 
-/** A `reasoning` item: its summary, or what open models show of the reasoning itself. */
-export const reasoning = (item: Json.Fields): TextItem => {
-  const summary = texts(item["summary"])
-  const own = named(item, "id", "encrypted_content")
+/** A `decodeReasoning` item: its summary, or what open models show of the reasoning itself. */
+export const decodeReasoning = (item: Json.Fields): TextItem => {
+  const summary = readTexts(item["summary"])
+  const own = selectNamed(item, "id", "encrypted_content")
   return {
-    text: (summary.length > 0 ? summary : texts(item["content"])).join("\n\n"),
+    text: (summary.length > 0 ? summary : readTexts(item["content"])).join("\n\n"),
     metadata: own["encrypted_content"] === undefined
       ? {}
-      : metadata({ ...own, ...(summary.length > 1 ? { summary } : {}) })
+      : makeMetadata({ ...own, ...(summary.length > 1 ? { summary } : {}) })
   }
 }
 
-/** Tells whether a `message` item holds a refusal. */
+/** Tells whether a `decodeMessage` item holds a refusal. */
 const isRefusal = (item: Json.Fields): boolean =>
-  Json.items(item["content"]).some((part) => Json.fields(part)["type"] === "refusal")
+  Json.readItems(item["content"]).some((part) => Json.readFields(part)["type"] === "refusal")
 
-/** A `message` item. */
-export const message = (item: Json.Fields): TextItem => ({
-  text: Json.items(item["content"]).map((part) => {
-    const { text, refusal } = Json.fields(part)
-    return Json.string(text) ?? Json.string(refusal) ?? ""
+/** A `decodeMessage` item. */
+export const decodeMessage = (item: Json.Fields): TextItem => ({
+  text: Json.readItems(item["content"]).map((part) => {
+    const { text, refusal } = Json.readFields(part)
+    return Json.readString(text) ?? Json.readString(refusal) ?? ""
   }).join(""),
-  metadata: item["id"] === undefined ? {} : metadata(named(item, "id", "status", "phase"))
+  metadata: item["id"] === undefined ? {} : makeMetadata(selectNamed(item, "id", "status", "phase"))
 })
 
 /** The metadata of a `function_call` item. */
-export const callMetadata = (item: Json.Fields): Response.ProviderMetadata => {
-  const id = Json.word(item["id"])
-  return id.startsWith("fc_") ? metadata({ id }) : {}
+export const readCallMetadata = (item: Json.Fields): Response.ProviderMetadata => {
+  const id = Json.readWord(item["id"])
+  return id.startsWith("fc_") ? makeMetadata({ id }) : {}
 }
 
 /** A `function_call` item. */
-export const call = (item: Json.Fields, index: number): CallItem => {
-  const name = Json.word(item["name"])
+export const decodeCall = (item: Json.Fields, index: number): CallItem => {
+  const name = Json.readWord(item["name"])
   return {
-    id: Json.word(item["call_id"]) || ToolCallWire.deriveId(name, ToolCallWire.pieceOf(item["arguments"]), index),
+    id: Json.readWord(item["call_id"]) || ToolCallWire.deriveId(name, ToolCallWire.toPieceText(item["arguments"]), index),
     name,
     params: ToolCallWire.fromWire(item["arguments"]),
-    metadata: callMetadata(item)
+    metadata: readCallMetadata(item)
   }
 }
 
@@ -111,25 +111,25 @@ export const call = (item: Json.Fields, index: number): CallItem => {
 const isEmpty = ({ metadata, text }: TextItem): boolean => text === "" && Object.keys(metadata).length === 0
 
 /** The part of an output item; undefined for items of other kinds, and for empty ones. */
-const partOf = (item: Json.Fields, index: number, taken: Set<string>): ContentPart | undefined => {
+const decodeItem = (item: Json.Fields, index: number, taken: Set<string>): ContentPart | undefined => {
   switch (item["type"]) {
     case "reasoning": {
-      const found = reasoning(item)
+      const found = decodeReasoning(item)
       return isEmpty(found) ? undefined : Response.makePart("reasoning", found)
     }
     case "compaction": {
-      const encrypted = Json.string(item["encrypted_content"])
-      return encrypted === undefined ? undefined : Response.makePart("reasoning", { text: "", metadata: metadata({ compaction: encrypted }) })
+      const encrypted = Json.readString(item["encrypted_content"])
+      return encrypted === undefined ? undefined : Response.makePart("reasoning", { text: "", metadata: makeMetadata({ compaction: encrypted }) })
     }
     case "message": {
       // A compacted conversation repeats what the user said.
       if (item["role"] === "user") return undefined
-      const found = message(item)
+      const found = decodeMessage(item)
       return found.text === "" ? undefined : Response.makePart("text", found)
     }
     case "function_call": {
-      const made = call(item, index)
-      const id = ToolCallWire.uniqueId(taken, made.id, index)
+      const made = decodeCall(item, index)
+      const id = ToolCallWire.makeUniqueId(taken, made.id, index)
       return Response.makePart("tool-call", { ...made, id, providerExecuted: false })
     }
     default:
@@ -137,10 +137,10 @@ const partOf = (item: Json.Fields, index: number, taken: Set<string>): ContentPa
   }
 }
 
-const partsOf = (body: Json.Fields): ReadonlyArray<ContentPart> => {
+const decodeOutput = (body: Json.Fields): ReadonlyArray<ContentPart> => {
   const taken = new Set<string>()
-  const parts = Json.items(body["output"]).flatMap((item, index) => partOf(Json.fields(item), index, taken) ?? [])
-  const text = Json.string(body["output_text"]) ?? ""
+  const parts = Json.readItems(body["output"]).flatMap((item, index) => decodeItem(Json.readFields(item), index, taken) ?? [])
+  const text = Json.readString(body["output_text"]) ?? ""
   return parts.length === 0 && text !== "" ? [Response.makePart("text", { text })] : parts
 }
 
@@ -150,23 +150,23 @@ const unfinished = new Set(["incomplete", "in_progress", "queued"])
 const lengths = new Set(["max_output_tokens", "max_tokens", "length"])
 
 /** The reason that a response ended for; `refused` where a refusal streamed by. */
-export const finishReason = (
+export const chooseFinishReason = (
   body: Json.Fields,
   parts: ReadonlyArray<{ readonly type: ContentPart["type"] }>,
   refused: boolean
 ): Response.FinishReason => {
-  const output = Json.items(body["output"]).map(Json.fields)
-  const why = Json.word(Json.fields(body["incomplete_details"])["reason"])
+  const output = Json.readItems(body["output"]).map(Json.readFields)
+  const why = Json.readWord(Json.readFields(body["incomplete_details"])["reason"])
   if (lengths.has(why)) return "length"
   if (why === "content_filter" || refused || output.some(isRefusal)) return "content-filter"
   if (parts.some((part) => part.type === "tool-call")) return "tool-calls"
-  if (unfinished.has(Json.word(body["status"]))) return "pause"
-  if (output.some((item) => unfinished.has(Json.word(item["status"])))) return "pause"
+  if (unfinished.has(Json.readWord(body["status"]))) return "pause"
+  if (output.some((item) => unfinished.has(Json.readWord(item["status"])))) return "pause"
   return parts.length > 0 && parts.every((part) => part.type === "reasoning") ? "pause" : "stop"
 }
 
 /** The failure that a response reports of itself. */
-export const failure = (body: Json.Fields, context: SdkError.Context): AiError.AiError | undefined => {
+export const findFailure = (body: Json.Fields, context: SdkError.Context): AiError.AiError | undefined => {
   const { error, status } = body
   if (error !== undefined && error !== null) return SdkError.fromBody({ ...context, body: { error } })
   return status === "failed" || status === "cancelled"
@@ -176,20 +176,20 @@ export const failure = (body: Json.Fields, context: SdkError.Context): AiError.A
 
 // Usage
 
-/** The `usage` object of a response. Anything may be missing or garbage. */
-export const usage = (value: unknown): Response.Usage => {
-  const fields = Json.fields(value)
-  const input = Json.fields(fields["input_tokens_details"])
-  const output = Json.fields(fields["output_tokens_details"])
-  const cacheRead = count(input["cached_tokens"])
-  const cacheWrite = count(input["cache_write_tokens"]) || count(input["cache_creation_tokens"])
+/** The `decodeUsage` object of a response. Anything may be missing or garbage. */
+export const decodeUsage = (value: unknown): Response.Usage => {
+  const fields = Json.readFields(value)
+  const input = Json.readFields(fields["input_tokens_details"])
+  const output = Json.readFields(fields["output_tokens_details"])
+  const cacheRead = toCount(input["cached_tokens"])
+  const cacheWrite = toCount(input["cache_write_tokens"]) || toCount(input["cache_creation_tokens"])
   return toResponse({
-    input: count(fields["input_tokens"]) - cacheRead - cacheWrite,
+    input: toCount(fields["input_tokens"]) - cacheRead - cacheWrite,
     output: fields["output_tokens"],
     cacheRead,
     cacheWrite,
-    reasoning: count(output["reasoning_tokens"]) ||
-      Json.fields(fields["completion_tokens_details"])["reasoning_tokens"]
+    reasoning: toCount(output["reasoning_tokens"]) ||
+      Json.readFields(fields["completion_tokens_details"])["reasoning_tokens"]
   })
 }
 
@@ -197,23 +197,23 @@ export const usage = (value: unknown): Response.Usage => {
 
 /** The response of a body, or what is wrong with it. */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
-  const invalid = SdkError.invalidBody(raw, context)
-  const body = Json.body(raw)
+  const invalid = SdkError.failInvalidBody(raw, context)
+  const body = Json.readBody(raw)
   if (typeof body === "string") return invalid(body)
-  const failed = failure(body, context)
+  const failed = findFailure(body, context)
   if (failed !== undefined) return Result.fail(failed)
   const { output } = body
   if (output !== undefined && output !== null && !Array.isArray(output)) return invalid("output is no list")
-  const parts = partsOf(body)
-  if (Json.items(output).length === 0 && parts.length === 0 && body["status"] !== "incomplete") {
+  const parts = decodeOutput(body)
+  if (Json.readItems(output).length === 0 && parts.length === 0 && body["status"] !== "incomplete") {
     return invalid("the answer has no output")
   }
   return Result.succeed({
     parts,
-    finishReason: finishReason(body, parts, false),
-    usage: usage(body["usage"]),
-    model: Json.string(body["model"]),
-    id: Json.string(body["id"]),
+    finishReason: chooseFinishReason(body, parts, false),
+    usage: decodeUsage(body["usage"]),
+    model: Json.readString(body["model"]),
+    id: Json.readString(body["id"]),
     raw: body
   })
 }
@@ -223,12 +223,12 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
 /** Output items of parts. {@link decode} reads them back to the same parts. */
 export const encode = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fields> =>
   parts.flatMap((part): ReadonlyArray<Json.Fields> => {
-    const own = Json.fields(part.metadata["codex_responses"])
+    const own = Json.readFields(part.metadata["codex_responses"])
     switch (part.type) {
       case "reasoning": {
         const { compaction, summary, ...rest } = own
         if (compaction !== undefined) return [{ type: "compaction", encrypted_content: compaction }]
-        const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Json.items(summary)
+        const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Json.readItems(summary)
         return [{ type: "reasoning", ...rest, summary: texts.map((text) => ({ type: "summary_text", text })) }]
       }
       case "text":

@@ -40,31 +40,31 @@ const providers: ReadonlyMap<string, Backend> = new Map<string, Backend>([
   ["copilot", "github"]
 ])
 
-const within = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
+const isWithin = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
 
 /** The backend of a route, by its host, else by the provider's name. */
-export const of = (route: Route): Backend => {
+export const findBackend = (route: Route): Backend => {
   const provider = providers.get(route.provider.trim().toLowerCase())
   if (route.baseUrl === undefined) return provider ?? "openai"
   const host = URL.parse(route.baseUrl)?.hostname ?? ""
-  return hosts.find(([domain]) => within(host, domain))?.[1] ?? provider ?? "other"
+  return hosts.find(([domain]) => isWithin(host, domain))?.[1] ?? provider ?? "other"
 }
 
 // Headers
 
 /** The account that a ChatGPT token belongs to; undefined where the token does not say. */
-const accountOf = (token: string): string | undefined => {
+const readAccount = (token: string): string | undefined => {
   const payload = token.split(".")[1]
   if (payload === undefined) return undefined
   const text = Result.getOrElse(Base64Url.decodeString(payload), () => "")
-  const claims = Json.fields(Option.getOrUndefined(Json.parse(text)))
-  return Json.string(Json.fields(claims["https://api.openai.com/auth"])["chatgpt_account_id"])
+  const claims = Json.readFields(Option.getOrUndefined(Json.parse(text)))
+  return Json.readString(Json.readFields(claims["https://api.openai.com/auth"])["chatgpt_account_id"])
 }
 
 /** Headers that a backend wants besides those of the route, which win. */
-export const headers = (route: Route): Readonly<Record<string, string>> => {
-  if (of(route) !== "chatgpt") return {}
-  const account = route.apiKey === undefined ? undefined : accountOf(Redacted.value(route.apiKey))
+export const makeHeaders = (route: Route): Readonly<Record<string, string>> => {
+  if (findBackend(route) !== "chatgpt") return {}
+  const account = route.apiKey === undefined ? undefined : readAccount(Redacted.value(route.apiKey))
   return {
     "user-agent": "codex_cli_rs/0.0.0 (hermes-effect)",
     originator: "codex_cli_rs",

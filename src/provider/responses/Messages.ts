@@ -28,49 +28,49 @@ import * as ToolCallWire from "../ToolCallWire.ts"
 /** An item of the input. */
 type InputItem = Json.Fields
 
-const own = (options: Prompt.ProviderOptions): Json.Fields => Json.fields(options["codex_responses"])
+const readOwnOptions = (options: Prompt.ProviderOptions): Json.Fields => Json.readFields(options["codex_responses"])
 
-const inputText = (text: string): Json.Fields => ({ type: "input_text", text: text.toWellFormed() })
+const toInputText = (text: string): Json.Fields => ({ type: "input_text", text: text.toWellFormed() })
 
-const inputFile = (part: Prompt.FilePart): Json.Fields => {
-  if (part.mediaType.startsWith("image/")) return { type: "input_image", detail: "auto", image_url: FileData.url(part) }
-  const bytes = FileData.base64(part)
-  if (bytes === undefined) return { type: "input_file", file_url: FileData.url(part) }
+const toInputFile = (part: Prompt.FilePart): Json.Fields => {
+  if (part.mediaType.startsWith("image/")) return { type: "input_image", detail: "auto", image_url: FileData.toUrl(part) }
+  const bytes = FileData.readBase64(part)
+  if (bytes === undefined) return { type: "input_file", file_url: FileData.toUrl(part) }
   return part.mediaType.startsWith("text/")
-    ? inputText(FileData.text(bytes))
-    : { type: "input_file", filename: part.fileName ?? "file", file_data: FileData.url(part) }
+    ? toInputText(FileData.decodeText(bytes))
+    : { type: "input_file", filename: part.fileName ?? "file", file_data: FileData.toUrl(part) }
 }
 
 // Reasoning
 
-const reasoningItem = (part: Prompt.ReasoningPart): ReadonlyArray<InputItem> => {
-  const { encrypted_content, summary } = own(part.options)
+const toReasoningItems = (part: Prompt.ReasoningPart): ReadonlyArray<InputItem> => {
+  const { encrypted_content, summary } = readOwnOptions(part.options)
   if (typeof encrypted_content !== "string") return []
-  const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Json.items(summary)
+  const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Json.readItems(summary)
   return [{ type: "reasoning", summary: texts.map((text) => ({ type: "summary_text", text })), encrypted_content }]
 }
 
 // Messages
 
 /** The encrypted form of earlier messages that a part stands for. */
-const compactionOf = (part: Prompt.UserMessagePart): string | undefined =>
-  part.type === "text" ? Json.string(own(part.options)["compaction"]) : undefined
+const readCompaction = (part: Prompt.UserMessagePart): string | undefined =>
+  part.type === "text" ? Json.readString(readOwnOptions(part.options)["compaction"]) : undefined
 
-const user = (message: Prompt.UserMessage): ReadonlyArray<InputItem> => {
-  const at = message.content.findIndex((part) => compactionOf(part) !== undefined)
+const convertUser = (message: Prompt.UserMessage): ReadonlyArray<InputItem> => {
+  const at = message.content.findIndex((part) => readCompaction(part) !== undefined)
   const compacted = message.content[at]
-  if (compacted === undefined) return said(message)
-  const slice = (from: number, to?: number) => ({ ...message, content: message.content.slice(from, to) })
-  return [...said(slice(0, at)), { type: "compaction", encrypted_content: compactionOf(compacted) }, ...user(slice(at + 1))]
+  if (compacted === undefined) return toUserItems(message)
+  const sliceMessage = (from: number, to?: number) => ({ ...message, content: message.content.slice(from, to) })
+  return [...toUserItems(sliceMessage(0, at)), { type: "compaction", encrypted_content: readCompaction(compacted) }, ...convertUser(sliceMessage(at + 1))]
 }
 
-const said = (message: Pick<Prompt.UserMessage, "content">): ReadonlyArray<InputItem> => {
+const toUserItems = (message: Pick<Prompt.UserMessage, "content">): ReadonlyArray<InputItem> => {
   const files = message.content.some((part) => part.type === "file")
   if (message.content.length === 0) return []
   return [{
     role: "user",
     content: files
-      ? message.content.map((part) => part.type === "text" ? inputText(part.text) : inputFile(part))
+      ? message.content.map((part) => part.type === "text" ? toInputText(part.text) : toInputFile(part))
       : message.content.map((part) => part.type === "text" ? part.text.toWellFormed() : "").join("\n\n")
   }]
 }
@@ -81,8 +81,8 @@ const splitId = (id: string): { readonly callId: string; readonly itemId: string
   return at === -1 ? { callId: id, itemId: undefined } : { callId: id.slice(0, at), itemId: id.slice(at + 1) }
 }
 
-const textItem = (part: Prompt.TextPart): InputItem => {
-  const { id, phase, status } = own(part.options)
+const toTextItem = (part: Prompt.TextPart): InputItem => {
+  const { id, phase, status } = readOwnOptions(part.options)
   const text = part.text.toWellFormed()
   return typeof id !== "string"
     ? { role: "assistant", content: text }
@@ -96,27 +96,27 @@ const textItem = (part: Prompt.TextPart): InputItem => {
     }
 }
 
-const callItem = (part: Prompt.ToolCallPart): InputItem => {
+const toCallItem = (part: Prompt.ToolCallPart): InputItem => {
   const { callId, itemId } = splitId(part.id)
-  const id = own(part.options)["id"] ?? itemId
+  const id = readOwnOptions(part.options)["id"] ?? itemId
   return {
     type: "function_call",
-    id: typeof id === "string" && id.startsWith("fc_") ? id : `fc_${Digest.hex(callId, 32)}`,
+    id: typeof id === "string" && id.startsWith("fc_") ? id : `fc_${Digest.toHex(callId, 32)}`,
     call_id: callId,
     name: part.name,
     arguments: ToolCallWire.toText(part.params)
   }
 }
 
-const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<InputItem> => {
+const convertAssistant = (message: Prompt.AssistantMessage): ReadonlyArray<InputItem> => {
   const items = message.content.flatMap((part): ReadonlyArray<InputItem> => {
     switch (part.type) {
       case "reasoning":
-        return reasoningItem(part)
+        return toReasoningItems(part)
       case "text":
-        return part.text === "" ? [] : [textItem(part)]
+        return part.text === "" ? [] : [toTextItem(part)]
       case "tool-call":
-        return part.providerExecuted ? [] : [callItem(part)]
+        return part.providerExecuted ? [] : [toCallItem(part)]
       default:
         return []
     }
@@ -124,35 +124,35 @@ const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<InputItem> =
   return items.at(-1)?.["type"] === "reasoning" ? [...items, { role: "assistant", content: "" }] : items
 }
 
-const output = (part: Prompt.ToolResultPart): string | ReadonlyArray<Json.Fields> => {
+const toOutput = (part: Prompt.ToolResultPart): string | ReadonlyArray<Json.Fields> => {
   const parts = part.modelOutput
   if (parts === undefined) return Json.toText(part.result).toWellFormed()
   return parts.some((item) => item.type === "file")
-    ? parts.map((item) => item.type === "text" ? inputText(item.text) : inputFile(item))
+    ? parts.map((item) => item.type === "text" ? toInputText(item.text) : toInputFile(item))
     : parts.map((item) => item.type === "text" ? item.text.toWellFormed() : "").join("\n")
 }
 
-const tool = (message: Prompt.ToolMessage): ReadonlyArray<InputItem> =>
+const convertToolMessage = (message: Prompt.ToolMessage): ReadonlyArray<InputItem> =>
   message.content.flatMap((part) =>
     part.type === "tool-result"
-      ? [{ type: "function_call_output", call_id: splitId(part.id).callId, output: output(part) }]
+      ? [{ type: "function_call_output", call_id: splitId(part.id).callId, output: toOutput(part) }]
       : []
   )
 
-const convert = (message: Prompt.Message): ReadonlyArray<InputItem> => {
+const convertMessage = (message: Prompt.Message): ReadonlyArray<InputItem> => {
   switch (message.role) {
     case "system":
       return [{ role: "developer", content: message.content.toWellFormed() }]
     case "user":
-      return user(message)
+      return convertUser(message)
     case "assistant":
-      return assistant(message)
+      return convertAssistant(message)
     case "tool":
-      return tool(message)
+      return convertToolMessage(message)
   }
 }
 
-const itemsOf = memoize(convert)
+const itemsOf = memoize(convertMessage)
 
 /** A conversation on the wire. */
 interface Input {

@@ -28,17 +28,17 @@ import * as Messages from "./Messages.ts"
 const toolsOf = memoize((tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> =>
   tools.map(({ name, description, parameters }) => ({ type: "function", name, description, strict: false, parameters })))
 
-const toolChoiceOf = (choice: ToolChoice): unknown =>
+const toToolChoice = (choice: ToolChoice): unknown =>
   typeof choice === "string" ? choice : { type: "function", name: choice.tool }
 
-const toolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
+const makeToolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
   tools.length === 0
     ? {}
-    : { tools: toolsOf(tools), tool_choice: toolChoiceOf(toolChoice), parallel_tool_calls: true }
+    : { tools: toolsOf(tools), tool_choice: toToolChoice(toolChoice), parallel_tool_calls: true }
 
 // Answer format
 
-const textFields = (format: ResponseFormat): Json.Fields =>
+const makeTextFields = (format: ResponseFormat): Json.Fields =>
   format.type === "text" ? {} : {
     text: {
       format: { type: "json_schema", name: format.name, schema: format.schema, strict: AnswerSchema.isStrict(format.schema) }
@@ -47,18 +47,18 @@ const textFields = (format: ResponseFormat): Json.Fields =>
 
 // Limits and cache
 
-const cacheFields = (backend: Endpoint.Backend, { conversationId }: ModelCall): Json.Fields =>
-  conversationId === undefined || backend === "github" ? {} : { prompt_cache_key: CacheMarks.key(conversationId) }
+const makeCacheFields = (backend: Endpoint.Backend, { conversationId }: ModelCall): Json.Fields =>
+  conversationId === undefined || backend === "github" ? {} : { prompt_cache_key: CacheMarks.makeCacheKey(conversationId) }
 
-const limitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall): Json.Fields =>
+const makeLimitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall): Json.Fields =>
   backend === "chatgpt" ? {} : {
     ...(call.maxOutputTokens === undefined ? {} : { max_output_tokens: call.maxOutputTokens }),
     ...(call.temperature === undefined || thinks ? {} : { temperature: call.temperature })
   }
 
-const extraFields = (backend: Endpoint.Backend, call: ModelCall, route: Route): Json.Fields => ({
+const makeExtraFields = (backend: Endpoint.Backend, call: ModelCall, route: Route): Json.Fields => ({
   ...(backend === "xai" && call.conversationId !== undefined
-    ? { extra_headers: { "x-grok-conv-id": CacheMarks.key(call.conversationId) } }
+    ? { extra_headers: { "x-grok-conv-id": CacheMarks.makeCacheKey(call.conversationId) } }
     : {}),
   ...(route.extraBody === undefined ? {} : { extra_body: { ...route.extraBody } })
 })
@@ -66,7 +66,7 @@ const extraFields = (backend: Endpoint.Backend, call: ModelCall, route: Route): 
 // Reasoning
 
 /** The part of a model id after the vendor, in lower case. */
-const modelName = (model: string): string => {
+const toModelName = (model: string): string => {
   const name = model.trim().toLowerCase()
   return name.slice(name.lastIndexOf("/") + 1)
 }
@@ -83,27 +83,27 @@ interface ReasoningFields {
 const silent: ReasoningFields = { reasoning: undefined, encrypted: false }
 
 /** The fields that ask a backend for a reasoning effort, or for none. */
-const reasoningFields = (backend: Endpoint.Backend, model: string, effort: ReasoningEffort | undefined): ReasoningFields => {
+const makeReasoningFields = (backend: Endpoint.Backend, model: string, effort: ReasoningEffort | undefined): ReasoningFields => {
   if (effort === "none") return silent
-  const name = modelName(model)
+  const name = toModelName(model)
   const wanted = effort ?? "medium"
   const level = wanted === "minimal" ? "low" : wanted
-  const supported = ModelAbilities.openAiEffort(name, level) ?? (level === "xhigh" ? "high" : level)
+  const supported = ModelAbilities.toOpenAiEffort(name, level) ?? (level === "xhigh" ? "high" : level)
   switch (backend) {
     case "xai":
       return refusesEffort(name)
         ? { reasoning: undefined, encrypted: true }
         : { reasoning: { effort: level === "xhigh" ? "high" : level, summary: "auto" }, encrypted: true }
     case "github":
-      return ModelAbilities.reasons(name)
+      return ModelAbilities.isReasoningModel(name)
         ? { reasoning: { effort: level === "xhigh" ? "high" : level }, encrypted: false }
         : silent
     case "chatgpt":
       return { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
     case "openai":
-      return ModelAbilities.reasons(name) ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true } : silent
+      return ModelAbilities.isReasoningModel(name) ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true } : silent
     case "other":
-      return ModelAbilities.reasons(name) || effort !== undefined
+      return ModelAbilities.isReasoningModel(name) || effort !== undefined
         ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
         : silent
   }
@@ -115,12 +115,12 @@ const reasoningFields = (backend: Endpoint.Backend, model: string, effort: Reaso
 const standIn = "You are a helpful assistant."
 
 /** The path of a request, and its body: `compact` says that the conversation itself is to be compacted. */
-export const addressed = ({ compact, ...body }: Json.Fields): { readonly path: string; readonly body: Json.Fields } =>
+export const resolveRequestPath = ({ compact, ...body }: Json.Fields): { readonly path: string; readonly body: Json.Fields } =>
   ({ path: compact === true ? "/responses/compact" : "/responses", body })
 
 /** The request of a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
-  const backend = Endpoint.of(route)
+  const backend = Endpoint.findBackend(route)
   const { instructions = backend === "chatgpt" ? standIn : undefined, items } = Messages.toWire(call.messages)
   if (call.compact === true) {
     return {
@@ -128,24 +128,24 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
       model: route.model,
       ...(instructions === undefined ? {} : { instructions }),
       input: items,
-      ...cacheFields(backend, call),
+      ...makeCacheFields(backend, call),
       ...(route.extraBody === undefined ? {} : { extra_body: { ...route.extraBody } })
     }
   }
-  const { encrypted, reasoning } = reasoningFields(backend, route.model, call.reasoningEffort)
+  const { encrypted, reasoning } = makeReasoningFields(backend, route.model, call.reasoningEffort)
   return {
     model: route.model,
     ...(instructions === undefined ? {} : { instructions }),
     input: items,
-    ...toolFields(call),
+    ...makeToolFields(call),
     store: false,
     ...(reasoning === undefined ? {} : { reasoning }),
     include: encrypted ? ["reasoning.encrypted_content"] : [],
-    ...cacheFields(backend, call),
-    ...textFields(call.responseFormat),
-    ...limitFields(backend, reasoning !== undefined, call),
+    ...makeCacheFields(backend, call),
+    ...makeTextFields(call.responseFormat),
+    ...makeLimitFields(backend, reasoning !== undefined, call),
     ...(call.stream || backend === "chatgpt" ? { stream: true } : {}),
-    ...extraFields(backend, call, route)
+    ...makeExtraFields(backend, call, route)
   }
 }
 
@@ -189,7 +189,7 @@ const requestFields = new Set([
 ])
 
 /** The error of a request that has a field which the Responses API does not have; undefined when it may be sent. */
-export const check = (request: ModelRequest, context: SdkError.Context): AiError.AiError | undefined => {
+export const findUnknownField = (request: ModelRequest, context: SdkError.Context): AiError.AiError | undefined => {
   const parameter = Object.keys(request).find((name) => !requestFields.has(name))
   return parameter === undefined ? undefined : AiError.make({
     module: context.module,

@@ -16,18 +16,18 @@ import * as Stream from "./Stream.ts"
 export const make = Effect.fn("CodexResponses.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
-  const client = yield* OpenAiClient.make({ ...route, headers: { ...Endpoint.headers(route), ...route.headers } })
-  return Exchange.provider(route, {
+  const client = yield* OpenAiClient.make({ ...route, headers: { ...Endpoint.makeHeaders(route), ...route.headers } })
+  return Exchange.makeProvider(route, {
     module: "CodexResponses",
     apiMode: "codex_responses",
     url: client.baseUrl,
     model: route.model,
     timeoutMillis: client.timeoutMillis,
     prepare: (call) => Request.prepare(call, route),
-    check: Request.check,
+    check: Request.findUnknownField,
     post: (extras, signal) => {
       if (!("compact" in extras.body)) return client.post("/responses", extras, signal)
-      const { body, path } = Request.addressed(extras.body)
+      const { body, path } = Request.resolveRequestPath(extras.body)
       return client.post(path, { ...extras, body }, signal)
     },
     decode: Decode.decode,
@@ -36,4 +36,4 @@ export const make = Effect.fn("CodexResponses.make")(function*(
 })
 
 /** The provider of the route that options mean. */
-export const ofOptions = (options: ProviderPort.RouteOptions) => make(OpenAiClient.routeOf(options, "codex_responses"))
+export const makeFromOptions = (options: ProviderPort.RouteOptions) => make(OpenAiClient.makeRoute(options, "codex_responses"))

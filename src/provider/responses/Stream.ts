@@ -17,7 +17,7 @@ import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
-import { type ContentPart, paramsDelta, reasoningDelta, type StreamPart, textDelta } from "../../domain/Model.ts"
+import { type ContentPart, makeParamsDelta, makeReasoningDelta, type StreamPart, makeTextDelta } from "../../domain/Model.ts"
 import * as SdkError from "../SdkError.ts"
 import * as StreamMachine from "../StreamMachine.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
@@ -60,10 +60,10 @@ interface OpenItems {
   readonly finished: () => ReadonlyArray<Json.Fields>
 }
 
-const keyOf = (event: Json.Fields): string =>
+const readItemKey = (event: Json.Fields): string =>
   typeof event["output_index"] === "number"
     ? `i${event["output_index"]}`
-    : Json.word(event["item_id"]) || Json.word(Json.fields(event["item"])["id"])
+    : Json.readWord(event["item_id"]) || Json.readWord(Json.readFields(event["item"])["id"])
 
 const openItems = (): OpenItems => {
   const open = new Map<string, Text | Call>()
@@ -80,21 +80,21 @@ const openItems = (): OpenItems => {
     return made
   }
 
-  const start = (entry: Text, out: Array<StreamPart>): void => {
+  const startItem = (entry: Text, out: Array<StreamPart>): void => {
     if (entry.started) return
     entry.started = true
     parts.push({ type: entry.kind })
     out.push(Response.makePart(entry.kind === "text" ? "text-start" : "reasoning-start", { id: entry.id }))
   }
 
-  const piece = (entry: Text, text: string): StreamPart =>
-    entry.kind === "text" ? textDelta(entry.id, text) : reasoningDelta(entry.id, text)
+  const makeDelta = (entry: Text, text: string): StreamPart =>
+    entry.kind === "text" ? makeTextDelta(entry.id, text) : makeReasoningDelta(entry.id, text)
 
   const openCall = (key: string, item: Json.Fields, out: Array<StreamPart>): Call => {
     const found = open.get(key)
     if (found?.kind === "call") return found
-    const { id: callId, name } = Decode.call(item, parts.length)
-    const id = ToolCallWire.uniqueId(taken, callId, parts.length)
+    const { id: callId, name } = Decode.decodeCall(item, parts.length)
+    const id = ToolCallWire.makeUniqueId(taken, callId, parts.length)
     const made: Call = { kind: "call", id, name, text: "" }
     open.set(key, made)
     parts.push({ type: "tool-call" })
@@ -107,60 +107,60 @@ const openItems = (): OpenItems => {
     const reasoningOnly = entry.kind === "reasoning" && Object.keys(metadata).length > 0
     if (!entry.started && text === "" && !reasoningOnly) return
     if (!entry.started) {
-      start(entry, out)
-      if (text !== "") out.push(piece(entry, text))
+      startItem(entry, out)
+      if (text !== "") out.push(makeDelta(entry, text))
     }
     out.push(Response.makePart(entry.kind === "text" ? "text-end" : "reasoning-end", { id: entry.id, metadata }))
   }
 
   const endCall = (entry: Call, item: Json.Fields, out: Array<StreamPart>): void => {
-    const whole = ToolCallWire.pieceOf(item["arguments"])
-    if (entry.text === "" && whole !== "") out.push(paramsDelta(entry.id, whole))
+    const whole = ToolCallWire.toPieceText(item["arguments"])
+    if (entry.text === "" && whole !== "") out.push(makeParamsDelta(entry.id, whole))
     out.push(
       Response.makePart("tool-params-end", { id: entry.id }),
       Response.makePart("tool-call", {
         id: entry.id,
         name: entry.name,
-        params: Assembler.params(whole === "" ? entry.text : whole),
+        params: Assembler.parseParams(whole === "" ? entry.text : whole),
         providerExecuted: false,
-        metadata: Decode.callMetadata(item)
+        metadata: Decode.readCallMetadata(item)
       })
     )
   }
 
   return {
     added: (event, out) => {
-      const item = Json.fields(event["item"])
+      const item = Json.readFields(event["item"])
       // A call without a call id is announced when it is done, because its id is derived from its arguments.
-      if (item["type"] === "function_call" && Json.word(item["call_id"]) !== "") openCall(keyOf(event), item, out)
+      if (item["type"] === "function_call" && Json.readWord(item["call_id"]) !== "") openCall(readItemKey(event), item, out)
     },
     delta: (event, kind, part, out) => {
-      const text = Json.string(event["delta"]) ?? ""
+      const text = Json.readString(event["delta"]) ?? ""
       if (text === "") return
-      const entry = openText(keyOf(event), kind, event["type"])
+      const entry = openText(readItemKey(event), kind, event["type"])
       if (kind === "reasoning" && entry.channel !== event["type"]) return
-      start(entry, out)
-      if (kind === "reasoning" && entry.part !== undefined && entry.part !== part) out.push(piece(entry, "\n\n"))
+      startItem(entry, out)
+      if (kind === "reasoning" && entry.part !== undefined && entry.part !== part) out.push(makeDelta(entry, "\n\n"))
       entry.part = part
-      out.push(piece(entry, text))
+      out.push(makeDelta(entry, text))
     },
     argumentsDelta: (event, out) => {
-      const entry = open.get(keyOf(event))
-      const text = Json.string(event["delta"]) ?? ""
+      const entry = open.get(readItemKey(event))
+      const text = Json.readString(event["delta"]) ?? ""
       if (entry?.kind !== "call" || text === "") return
       entry.text += text
-      out.push(paramsDelta(entry.id, text))
+      out.push(makeParamsDelta(entry.id, text))
     },
     done: (event, out) => {
-      const item = Json.fields(event["item"])
-      const key = keyOf(event)
+      const item = Json.readFields(event["item"])
+      const key = readItemKey(event)
       finished.push(item)
       switch (item["type"]) {
         case "reasoning":
-          endText(openText(key, "reasoning", undefined), Decode.reasoning(item), out)
+          endText(openText(key, "reasoning", undefined), Decode.decodeReasoning(item), out)
           break
         case "message":
-          endText(openText(key, "text", undefined), Decode.message(item), out)
+          endText(openText(key, "text", undefined), Decode.decodeMessage(item), out)
           break
         case "function_call":
           endCall(openCall(key, item, out), item, out)
@@ -192,11 +192,11 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   /** The response of the last event. */
   let response: Json.Fields | undefined
 
-  const introduce = (body: Json.Fields): void => {
+  const emitMetadata = (body: Json.Fields): void => {
     if (introduced) return
     introduced = true
-    const id = Json.string(body["id"])
-    const modelId = Json.string(body["model"])
+    const id = Json.readString(body["id"])
+    const modelId = Json.readString(body["model"])
     out.push(
       Response.makePart("response-metadata", {
         ...(id === undefined ? {} : { id }),
@@ -205,17 +205,17 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     )
   }
 
-  const finish = (body: Json.Fields): void => {
-    introduce(body)
+  const finishResponse = (body: Json.Fields): void => {
+    emitMetadata(body)
     response = body
     const streamed = items.parts().length > 0 || items.finished().length > 0
     if (!streamed) {
-      Json.items(body["output"]).forEach((item, index) => items.done({ output_index: index, item }, out))
+      Json.readItems(body["output"]).forEach((item, index) => items.done({ output_index: index, item }, out))
     }
     items.end(out)
   }
 
-  const read = (event: Json.Fields, name: string): AiError.AiError | undefined => {
+  const handleEvent = (event: Json.Fields, name: string): AiError.AiError | undefined => {
     switch (name) {
       case "response.output_text.delta":
         items.delta(event, "text", event["content_index"], out)
@@ -241,16 +241,16 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
         return
       case "response.created":
       case "response.in_progress":
-        introduce(Json.fields(event["response"]))
+        emitMetadata(Json.readFields(event["response"]))
         return
       case "response.completed":
       case "response.incomplete":
       case "response.done":
       case "response.failed":
       case "response.cancelled": {
-        const body = Json.fields(event["response"])
-        const failed = Decode.failure(body, context)
-        if (failed === undefined) finish(body)
+        const body = Json.readFields(event["response"])
+        const failed = Decode.findFailure(body, context)
+        if (failed === undefined) finishResponse(body)
         return failed
       }
       case "error":
@@ -262,14 +262,14 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     }
   }
 
-  const flush = (): ReadonlyArray<StreamPart> => {
+  const flushParts = (): ReadonlyArray<StreamPart> => {
     const parts = out
     out = []
     return parts
   }
 
-  const output = (parts: ReadonlyArray<ContentPart>): unknown => {
-    const sent = Json.items(response?.["output"])
+  const selectOutput = (parts: ReadonlyArray<ContentPart>): unknown => {
+    const sent = Json.readItems(response?.["output"])
     if (sent.length > 0) return sent
     return items.finished().length > 0 ? items.finished() : Decode.encode(parts)
   }
@@ -279,27 +279,27 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       for (const { data, event } of events) {
         const value = Option.getOrUndefined(Json.parse(data))
         failure = Json.isFields(value)
-          ? read(value, Json.string(value["type"]) ?? event ?? "")
-          : SdkError.invalidResponse({ ...context, description: "an event of the stream is no JSON object", body: data })
+          ? handleEvent(value, Json.readString(value["type"]) ?? event ?? "")
+          : SdkError.makeInvalidResponse({ ...context, description: "an event of the stream is no JSON object", body: data })
         if (failure !== undefined || response !== undefined) break
       }
-      return flush()
+      return flushParts()
     },
     end: () => {
       if (failure !== undefined) return []
       if (response === undefined) {
         failure = introduced || items.parts().length > 0
-          ? SdkError.cut(context)
-          : SdkError.invalidResponse({ ...context, description: "the stream ended without an answer" })
+          ? SdkError.makeCutStreamError(context)
+          : SdkError.makeInvalidResponse({ ...context, description: "the stream ended without an answer" })
         return []
       }
-      const body = { ...response, output: output([]) }
-      const reason = Decode.finishReason(body, items.parts(), refused)
-      out.push(Response.makePart("finish", { reason, usage: Decode.usage(response["usage"]), response: undefined }))
-      return flush()
+      const body = { ...response, output: selectOutput([]) }
+      const reason = Decode.chooseFinishReason(body, items.parts(), refused)
+      out.push(Response.makePart("finish", { reason, usage: Decode.decodeUsage(response["usage"]), response: undefined }))
+      return flushParts()
     },
     over: () => response !== undefined,
     failure: () => failure,
-    body: (parts) => ({ ...response, output: output(parts) })
+    body: (parts) => ({ ...response, output: selectOutput(parts) })
   }
 }

@@ -49,12 +49,12 @@ const parametersAge = 7 * 24 * 3_600_000
 
 const nothing: EndpointFacts = { version: 1, silent: {}, parameters: {} }
 
-const young = <A extends { readonly at: number }>(all: Readonly<Record<string, A>>, age: number, now: number): Record<string, A> =>
+const selectRecent = <A extends { readonly at: number }>(all: Readonly<Record<string, A>>, age: number, now: number): Record<string, A> =>
   Object.fromEntries(Object.entries(all).filter(([, { at }]) => at <= now && now - at < age))
 
-const own = <A>(all: Readonly<Record<string, A>>, key: string): A | undefined => Object.hasOwn(all, key) ? all[key] : undefined
+const findOwn = <A>(all: Readonly<Record<string, A>>, key: string): A | undefined => Object.hasOwn(all, key) ? all[key] : undefined
 
-const over = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Effect<EndpointMemory> =>
+const makeOverFile = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Effect<EndpointMemory> =>
   Effect.gen(function*() {
     const writing = yield* Semaphore.make(1)
     const first = yield* Effect.cached(load)
@@ -63,12 +63,12 @@ const over = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Effect<End
     const current = Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
       const { parameters, silent } = known ?? (yield* first)
-      known = { version: 1, silent: young(silent, silentAge, now), parameters: young(parameters, parametersAge, now) }
+      known = { version: 1, silent: selectRecent(silent, silentAge, now), parameters: selectRecent(parameters, parametersAge, now) }
       return { ...known, now }
     })
 
     /** Others may have written meanwhile: what they know is kept. */
-    const change = (next: (known: EndpointFacts, now: number) => EndpointFacts): Effect.Effect<void> =>
+    const changeFacts = (next: (known: EndpointFacts, now: number) => EndpointFacts): Effect.Effect<void> =>
       writing.withPermit(Effect.gen(function*() {
         const { now } = yield* current
         const stored = yield* load
@@ -82,9 +82,9 @@ const over = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Effect<End
       }))
 
     return {
-      isSilent: (baseUrl) => Effect.map(current, ({ silent }) => own(silent, baseUrl) !== undefined),
+      isSilent: (baseUrl) => Effect.map(current, ({ silent }) => findOwn(silent, baseUrl) !== undefined),
       setSilent: (baseUrl, silent) =>
-        change((known, now) => ({
+        changeFacts((known, now) => ({
           ...known,
           silent: silent
             ? { ...known.silent, [baseUrl]: { at: now } }
@@ -92,9 +92,9 @@ const over = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Effect<End
         })),
       parameters: (route) =>
         Effect.map(current, ({ parameters }) =>
-          new Map(Object.entries(own(parameters, route)?.names ?? {}).map(([name, to]) => [name, to ?? undefined]))),
+          new Map(Object.entries(findOwn(parameters, route)?.names ?? {}).map(([name, to]) => [name, to ?? undefined]))),
       setParameters: (route, changes) =>
-        change((known, now) => ({
+        changeFacts((known, now) => ({
           ...known,
           parameters: {
             ...known.parameters,
@@ -105,8 +105,8 @@ const over = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Effect<End
   })
 
 /** The file in a home directory, which need not exist yet; read when it is first asked. */
-export const file = (home: string): Effect.Effect<EndpointMemory, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.flatMap(HomeFile.memory(home, "cache/endpoints.json", KnownText, nothing), over)
+export const openFile = (home: string): Effect.Effect<EndpointMemory, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.flatMap(HomeFile.makeMemory(home, "cache/endpoints.json", KnownText, nothing), makeOverFile)
 
 /** Longest wait of a call for what a user's own endpoint says about its models. */
 const patience = "1 second"
@@ -123,7 +123,7 @@ interface Asker {
 }
 
 /** Makes an asker; `scope` ends the questions that go on beside the calls. Without a memory the asker has its own. */
-export const asker = (
+export const makeAsker = (
   endpoints: Pick<EndpointMemory, "isSilent" | "setSilent"> | undefined,
   scope: Scope.Scope | undefined
 ): Asker => {

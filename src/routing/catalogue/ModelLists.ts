@@ -64,73 +64,73 @@ const windowNames = [
 ]
 
 /** A number of tokens that a window can be. */
-export const plausible = (value: unknown): number | undefined => {
+export const parseWindow = (value: unknown): number | undefined => {
   const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value
   return typeof number === "number" && Number.isInteger(number) && number >= 1_024 && number <= 10_000_000 ? number : undefined
 }
 
 /** The first of some names that has a plausible value, at any depth; an outer one before inner ones. */
-const deep = (value: unknown, names: ReadonlyArray<string>, depth = 0): number | undefined => {
+const findDeepWindow = (value: unknown, names: ReadonlyArray<string>, depth = 0): number | undefined => {
   if (!Json.isFields(value) || depth > 4) return undefined
   for (const name of names) {
-    const found = plausible(value[name])
+    const found = parseWindow(value[name])
     if (found !== undefined) return found
   }
   for (const inner of Object.values(value)) {
-    const found = deep(inner, names, depth + 1)
+    const found = findDeepWindow(inner, names, depth + 1)
     if (found !== undefined) return found
   }
   return undefined
 }
 
-const texts = (value: unknown): ReadonlyArray<string> | undefined =>
+const selectTexts = (value: unknown): ReadonlyArray<string> | undefined =>
   Array.isArray(value) ? value.filter((item) => typeof item === "string") : undefined
 
-const price = (prices: Json.Fields, names: ReadonlyArray<string>): string | undefined => {
+const readPrice = (prices: Json.Fields, names: ReadonlyArray<string>): string | undefined => {
   const found = names.map((name) => prices[name]).find((value) => typeof value === "string" || typeof value === "number")
   return found === undefined ? undefined : String(found)
 }
 
-const present = <A extends object>(given: A): { readonly [K in keyof A]?: Exclude<A[K], undefined> } =>
+const omitUndefined = <A extends object>(given: A): { readonly [K in keyof A]?: Exclude<A[K], undefined> } =>
   // Exactly the entries whose value is undefined are left out.
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as never
 
-const pricesOf = (entry: Json.Fields): Listed["prices"] => {
-  const pricing = Json.fields(entry["pricing"])
-  const prices = present({
-    input: price(pricing, ["prompt", "input"]),
-    output: price(pricing, ["completion", "output"]),
-    cacheRead: price(pricing, ["cache_read", "cached_prompt", "input_cache_read"]),
-    cacheWrite: price(pricing, ["cache_write", "cache_creation", "input_cache_write"]),
-    request: price(pricing, ["request"])
+const readPrices = (entry: Json.Fields): Listed["prices"] => {
+  const pricing = Json.readFields(entry["pricing"])
+  const prices = omitUndefined({
+    input: readPrice(pricing, ["prompt", "input"]),
+    output: readPrice(pricing, ["completion", "output"]),
+    cacheRead: readPrice(pricing, ["cache_read", "cached_prompt", "input_cache_read"]),
+    cacheWrite: readPrice(pricing, ["cache_write", "cache_creation", "input_cache_write"]),
+    request: readPrice(pricing, ["request"])
   })
   return Object.keys(prices).length === 0 ? undefined : prices
 }
 
-const entriesOf = (value: unknown): ReadonlyArray<Listed> => {
-  const entry = Json.fields(value)
+const readEntries = (value: unknown): ReadonlyArray<Listed> => {
+  const entry = Json.readFields(value)
   const id = entry["id"] ?? entry["name"] ?? entry["model"]
   if (typeof id !== "string" || id === "") return []
-  const inputs = texts(Json.fields(entry["architecture"])["input_modalities"])
-  const parameters = texts(entry["supported_parameters"])
-  const output = Json.fields(entry["top_provider"])["max_completion_tokens"] ?? entry["max_output_tokens"]
+  const inputs = selectTexts(Json.readFields(entry["architecture"])["input_modalities"])
+  const parameters = selectTexts(entry["supported_parameters"])
+  const output = Json.readFields(entry["top_provider"])["max_completion_tokens"] ?? entry["max_output_tokens"]
   return [{
     id,
-    ...present({
-      window: deep(entry, windowNames),
+    ...omitUndefined({
+      window: findDeepWindow(entry, windowNames),
       output: typeof output === "number" && Number.isInteger(output) && output > 0 ? output : undefined,
       vision: inputs?.includes("image"),
       reasoning: parameters?.some((name) => name === "reasoning" || name === "include_reasoning"),
       tools: parameters?.includes("tools"),
-      prices: pricesOf(entry)
+      prices: readPrices(entry)
     })
   }]
 }
 
 /** The models of a body; none when it is no list. */
 export const readList = (body: unknown): ReadonlyArray<Listed> => {
-  const list = Array.isArray(body) ? body : Json.fields(body)["data"] ?? Json.fields(body)["models"]
-  return Array.isArray(list) ? list.flatMap(entriesOf) : []
+  const list = Array.isArray(body) ? body : Json.readFields(body)["data"] ?? Json.readFields(body)["models"]
+  return Array.isArray(list) ? list.flatMap(readEntries) : []
 }
 
 /** The entry for a model: its exact id, or the only one there is, or one whose id contains the other. */
@@ -178,39 +178,39 @@ export const none: ModelLists = { at: () => Effect.succeed([]) }
 const nothing: Saved = { version: 1, lists: {} }
 
 /** Lists that are kept in memory alone. */
-export const memory = (get: GetJson): Effect.Effect<ModelLists> =>
-  over({ load: Effect.succeed(nothing), save: () => Effect.void }, get)
+export const makeInMemory = (get: GetJson): Effect.Effect<ModelLists> =>
+  makeOverStore({ load: Effect.succeed(nothing), save: () => Effect.void }, get)
 
 /** Lists that are also kept in a home directory. */
 export const make = (
   home: string,
   get: GetJson
 ): Effect.Effect<ModelLists, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.flatMap(HomeFile.memory(home, "cache/models.json", Saved, nothing), (stored) => over(stored, get))
+  Effect.flatMap(HomeFile.makeMemory(home, "cache/models.json", Saved, nothing), (stored) => makeOverStore(stored, get))
 
-const over = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Effect.Effect<ModelLists> =>
+const makeOverStore = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Effect.Effect<ModelLists> =>
   Effect.gen(function*() {
     const memory = new Map<string, Entry>()
     const asking = yield* Semaphore.make(1)
 
-    const keep = (url: string, entry: Entry): ReadonlyArray<Listed> => {
+    const cacheEntry = (url: string, entry: Entry): ReadonlyArray<Listed> => {
       memory.set(url, entry)
       return entry.models
     }
 
-    const ask = Effect.fnUntraced(function*(url: string, key: Redacted.Redacted<string> | undefined) {
+    const fetchModels = Effect.fnUntraced(function*(url: string, key: Redacted.Redacted<string> | undefined) {
       const now = yield* Clock.currentTimeMillis
       const isFresh = ({ at }: Entry): boolean => now - at < hour
       const known = memory.get(url)
       if (known !== undefined && isFresh(known)) return known.models
-      const isLocal = Detection.isLocal(Detection.address(url).host)
+      const isLocal = Detection.isLocal(Detection.parseAddress(url).host)
       const saved = isLocal ? undefined : (yield* load).lists[url]
-      if (saved !== undefined && isFresh(saved)) return keep(url, saved)
+      if (saved !== undefined && isFresh(saved)) return cacheEntry(url, saved)
       const models = readList(yield* get(`${url}/models`, key))
-      if (models.length === 0) return keep(url, { at: now - hour + again, models: known?.models ?? saved?.models ?? [] })
+      if (models.length === 0) return cacheEntry(url, { at: now - hour + again, models: known?.models ?? saved?.models ?? [] })
       const entry = { at: now, models }
       if (!isLocal) yield* save({ version: 1, lists: { ...(yield* load).lists, [url]: entry } })
-      return keep(url, entry)
+      return cacheEntry(url, entry)
     })
 
     return {
@@ -218,18 +218,18 @@ const over = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Effect.Effe
         Effect.gen(function*() {
           const known = memory.get(baseUrl)
           if (known !== undefined && (yield* Clock.currentTimeMillis) - known.at < hour) return known.models
-          return yield* asking.withPermit(ask(baseUrl, key))
+          return yield* asking.withPermit(fetchModels(baseUrl, key))
         })
     }
   })
 
 /** Both ways of asking. */
-interface Asking {
+interface JsonRequests {
   readonly get: GetJson
   readonly post: PostJson
 }
 
-const read = (url: string) =>
+const readResponse = (url: string) =>
 (asked: Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError>): Effect.Effect<unknown> =>
   asked.pipe(
     Effect.flatMap((response) => response.status === 200 ? response.json : Effect.succeed(undefined)),
@@ -238,16 +238,16 @@ const read = (url: string) =>
   )
 
 /** A `GetJson` over an HTTP client. */
-export const getJson = (client: HttpClient.HttpClient): GetJson => (url, key) =>
+export const makeGetJson = (client: HttpClient.HttpClient): GetJson => (url, key) =>
   client.get(url, key === undefined ? undefined : { headers: { authorization: `Bearer ${Redacted.value(key)}` } }).pipe(
-    read(url)
+    readResponse(url)
   )
 
 /** A `PostJson` over an HTTP client. */
-export const postJson = (client: HttpClient.HttpClient): PostJson => (url, body) =>
+export const makePostJson = (client: HttpClient.HttpClient): PostJson => (url, body) =>
   Effect.flatMap(
     Effect.promise(() => import("effect/http/HttpBody")),
-    ({ jsonUnsafe }) => read(url)(client.post(url, { body: jsonUnsafe(body) }))
+    ({ jsonUnsafe }) => readResponse(url)(client.post(url, { body: jsonUnsafe(body) }))
   )
 
 const client = Effect.flatMap(
@@ -256,58 +256,58 @@ const client = Effect.flatMap(
 )
 
 /** Over `fetch`, loaded when something is asked for the first time: most starts of the program ask nothing. */
-export const lazy: Effect.Effect<Asking> = Effect.map(Effect.cached(client), (client): Asking => ({
-  get: (url, key) => Effect.flatMap(client, (client) => getJson(client)(url, key)),
-  post: (url, body) => Effect.flatMap(client, (client) => postJson(client)(url, body))
+export const lazy: Effect.Effect<JsonRequests> = Effect.map(Effect.cached(client), (client): JsonRequests => ({
+  get: (url, key) => Effect.flatMap(client, (client) => makeGetJson(client)(url, key)),
+  post: (url, body) => Effect.flatMap(client, (client) => makePostJson(client)(url, body))
 }))
 
-const rootOf = (baseUrl: string): string => baseUrl.replace(/\/v1$/, "")
+const stripVersionSuffix = (baseUrl: string): string => baseUrl.replace(/\/v1$/, "")
 
 /** llama.cpp: what the server was started with. */
-export const ofProps = (body: unknown): number | undefined => {
-  const props = Json.fields(body)
-  return plausible(Json.fields(props["default_generation_settings"])["n_ctx"]) ?? plausible(props["n_ctx"])
+export const readLlamaCppWindow = (body: unknown): number | undefined => {
+  const props = Json.readFields(body)
+  return parseWindow(Json.readFields(props["default_generation_settings"])["n_ctx"]) ?? parseWindow(props["n_ctx"])
 }
 
 /** Ollama: `num_ctx` of the model's parameters, else its maximum. */
-export const ofShow = (body: unknown): number | undefined => {
-  const { model_info, parameters } = Json.fields(body)
+export const readOllamaWindow = (body: unknown): number | undefined => {
+  const { model_info, parameters } = Json.readFields(body)
   const set = typeof parameters === "string" ? /^num_ctx\s+(\d+)/m.exec(parameters)?.[1] : undefined
-  const most = Object.entries(Json.fields(model_info)).find(([name]) => name.endsWith(".context_length"))?.[1]
-  return plausible(set) ?? plausible(most)
+  const most = Object.entries(Json.readFields(model_info)).find(([name]) => name.endsWith(".context_length"))?.[1]
+  return parseWindow(set) ?? parseWindow(most)
 }
 
 /** LM Studio: what the loaded instance holds, else the model's maximum. */
-export const ofStudio = (body: unknown, model: string): number | undefined => {
-  const { data } = Json.fields(body)
-  const entry = Array.isArray(data) ? Json.fields(data.find((item) => Json.fields(item)["id"] === model)) : {}
-  return plausible(entry["loaded_context_length"]) ?? plausible(entry["max_context_length"])
+export const readLmStudioWindow = (body: unknown, model: string): number | undefined => {
+  const { data } = Json.readFields(body)
+  const entry = Array.isArray(data) ? Json.readFields(data.find((item) => Json.readFields(item)["id"] === model)) : {}
+  return parseWindow(entry["loaded_context_length"]) ?? parseWindow(entry["max_context_length"])
 }
 
 /** Window that a server gives a model, and whether it is Ollama, which has to be told. */
-export interface Served {
+export interface ServedWindow {
   readonly tokens: number
   readonly isOllama: boolean
 }
 
-const servedElsewhere = (tokens: number): Served => ({ tokens, isOllama: false })
+const toServedWindow = (tokens: number): ServedWindow => ({ tokens, isOllama: false })
 
 /** Asks a local server; undefined when none of the ways knows. */
-export const localWindow = (
+export const findLocalWindow = (
   route: Pick<Route, "apiKey" | "baseUrl" | "model">,
   get: GetJson,
   post: PostJson
-): Effect.Effect<Served | undefined> =>
+): Effect.Effect<ServedWindow | undefined> =>
   Effect.gen(function*() {
     const { apiKey, baseUrl, model } = route
     if (baseUrl === undefined) return undefined
-    const root = rootOf(baseUrl)
-    const props = ofProps(yield* get(`${root}/v1/props`, apiKey))
-    if (props !== undefined) return servedElsewhere(props)
-    const show = ofShow(yield* post(`${root}/api/show`, { model, name: model }))
+    const root = stripVersionSuffix(baseUrl)
+    const props = readLlamaCppWindow(yield* get(`${root}/v1/props`, apiKey))
+    if (props !== undefined) return toServedWindow(props)
+    const show = readOllamaWindow(yield* post(`${root}/api/show`, { model, name: model }))
     if (show !== undefined) return { tokens: show, isOllama: true }
-    const studio = ofStudio(yield* get(`${root}/api/v0/models`, apiKey), model)
-    if (studio !== undefined) return servedElsewhere(studio)
+    const studio = readLmStudioWindow(yield* get(`${root}/api/v0/models`, apiKey), model)
+    if (studio !== undefined) return toServedWindow(studio)
     const listed = findModel(readList(yield* get(`${baseUrl}/models`, apiKey)), model)?.window
-    return listed === undefined ? undefined : servedElsewhere(listed)
+    return listed === undefined ? undefined : toServedWindow(listed)
   })

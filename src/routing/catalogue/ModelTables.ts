@@ -15,20 +15,20 @@ import * as ModelData from "./ModelData.ts"
 const tag = /^(latest|stable|instruct|chat|text|vision|free|beta|\d+(\.\d+)?[bm]\b.*|q\d.*|fp?16.*|v\d+(:\d+)?)$/i
 
 /** The id without the name of a provider that stands before it (`anthropic:claude-…`). */
-export const withoutProvider = (model: string): string => {
+export const stripProvider = (model: string): string => {
   const colon = model.indexOf(":")
   if (colon <= 0 || tag.test(model.slice(colon + 1))) return model
-  return Directory.find(model.slice(0, colon)) === undefined ? model : model.slice(colon + 1)
+  return Directory.findProvider(model.slice(0, colon)) === undefined ? model : model.slice(colon + 1)
 }
 
 /** The id without the vendor before the slash. */
-export const bare = (model: string): string => model.slice(model.lastIndexOf("/") + 1)
+export const stripVendor = (model: string): string => model.slice(model.lastIndexOf("/") + 1)
 
 /** Lower case, and dots as hyphens: `claude-opus-4.6` and `claude-opus-4-6` are one model. */
-const folded = (model: string): string => model.trim().toLowerCase().replaceAll(".", "-")
+const foldName = (model: string): string => model.trim().toLowerCase().replaceAll(".", "-")
 
 /** A model of Bedrock by its vendor's name: without region, vendor, date and version. */
-const ofBedrock = (model: string): string =>
+const stripBedrockParts = (model: string): string =>
   model.toLowerCase()
     .replace(/^arn:.*\//, "")
     .replace(/^(us-gov|us|eu|apac|ap|global|jp|au|ca|sa)\./, "")
@@ -37,11 +37,11 @@ const ofBedrock = (model: string): string =>
     .replace(/-\d{8}$/, "")
 
 /** Without the date, or the word for the newest, at its end. */
-const undated = (model: string): string => model.replace(/-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "")
+const stripDate = (model: string): string => model.replace(/-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "")
 
 /** The value of the longest key that the id contains; keys are folded as the id is. */
-const longestIn = <A>(table: ReadonlyMap<string, A>, model: string): A | undefined => {
-  const id = folded(model)
+const findLongestMatch = <A>(table: ReadonlyMap<string, A>, model: string): A | undefined => {
+  const id = foldName(model)
   let best: string | undefined
   for (const key of table.keys()) {
     if (id.includes(key) && key.length > (best?.length ?? 0)) best = key
@@ -75,11 +75,11 @@ const readFamily = ([window, output, letters]: ModelData.FamilyRow): Family => (
 })
 
 const families: ReadonlyMap<string, Family> = new Map(
-  Object.entries(ModelData.families).map(([key, row]) => [folded(key), readFamily(row)])
+  Object.entries(ModelData.families).map(([key, row]) => [foldName(key), readFamily(row)])
 )
 
 /** The family of a model; undefined for one that is not known. */
-export const familyOf = (model: string): Family | undefined => longestIn(families, withoutProvider(model))
+export const findFamily = (model: string): Family | undefined => findLongestMatch(families, stripProvider(model))
 
 /** One row, as text, so that no price passes through a binary fraction. */
 interface Row {
@@ -89,35 +89,35 @@ interface Row {
   readonly cacheWrite: string | undefined
 }
 
-const parse = (text: string): Row => {
+const parseRow = (text: string): Row => {
   const [input = "0", output = "0", cacheRead, cacheWrite] = text.split(" ")
-  const price = (column: string | undefined): string | undefined => column === "-" ? undefined : column
-  return { input, output, cacheRead: price(cacheRead), cacheWrite: price(cacheWrite) }
+  const parsePrice = (column: string | undefined): string | undefined => column === "-" ? undefined : column
+  return { input, output, cacheRead: parsePrice(cacheRead), cacheWrite: parsePrice(cacheWrite) }
 }
 
 const foldedRows = new Map<ModelData.PriceTable, ReadonlyMap<string, string>>()
 
-const rowsOf = (table: ModelData.PriceTable): ReadonlyMap<string, string> => {
+const foldRows = (table: ModelData.PriceTable): ReadonlyMap<string, string> => {
   const found = foldedRows.get(table)
   if (found !== undefined) return found
-  const made = new Map(Object.entries(table.rows).map(([id, row]): [string, string] => [folded(id), row]))
+  const made = new Map(Object.entries(table.rows).map(([id, row]): [string, string] => [foldName(id), row]))
   foldedRows.set(table, made)
   return made
 }
 
 /** A price and where it is published. */
-interface Found {
+interface PublishedPrice {
   readonly row: Row
   readonly url: string
 }
 
 /** The price of a model at a provider, by their names. */
-export const priceOf = (provider: string, model: string): Found | undefined => {
+export const findPrice = (provider: string, model: string): PublishedPrice | undefined => {
   const name = Object.hasOwn(ModelData.sharedPrices, provider) ? ModelData.sharedPrices[provider] ?? provider : provider
   const table = Object.hasOwn(ModelData.prices, name) ? ModelData.prices[name] : undefined
   if (table === undefined) return undefined
-  const id = folded(bare(withoutProvider(name === "bedrock" ? ofBedrock(model) : model)))
-  const rows = rowsOf(table)
-  const row = rows.get(id) ?? rows.get(undated(id))
-  return row === undefined ? undefined : { row: parse(row), url: table.url }
+  const id = foldName(stripVendor(stripProvider(name === "bedrock" ? stripBedrockParts(model) : model)))
+  const rows = foldRows(table)
+  const row = rows.get(id) ?? rows.get(stripDate(id))
+  return row === undefined ? undefined : { row: parseRow(row), url: table.url }
 }

@@ -19,30 +19,30 @@ import * as Adaptation from "../Adaptation.ts"
 /** The kinds of wrong addresses. */
 export type WrongAddress = "not_found" | "html" | "redirect" | "name" | "certificate" | "protocol" | "url"
 
-const codeOf = (cause: unknown): string =>
+const readErrorCode = (cause: unknown): string =>
   Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : ""
 
-const textOf = (cause: unknown): string => cause instanceof Error ? cause.message : ""
+const readErrorText = (cause: unknown): string => cause instanceof Error ? cause.message : ""
 
 const unknownNames: ReadonlySet<string> = new Set(["ENOTFOUND", "EAI_NONAME", "EAI_NODATA"])
 const certificates =
   /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(GET|VERIFY|DECRYPT|DECODE)|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH_EXCEEDED)/
 const otherProtocol = /wrong version number|packet length too long|unknown protocol|http request/i
 
-const ofNetwork = ({ cause, reason }: AiError.NetworkError): WrongAddress | undefined => {
+const classifyNetworkError = ({ cause, reason }: AiError.NetworkError): WrongAddress | undefined => {
   if (reason === "InvalidUrlError") return "url"
-  const code = codeOf(cause)
+  const code = readErrorCode(cause)
   if (unknownNames.has(code)) return "name"
   if (certificates.test(code)) return "certificate"
   if (/^(HPE_|ERR_SSL_WRONG_VERSION|ERR_SSL_PACKET_LENGTH|ERR_SSL_HTTP_REQUEST)/.test(code)) return "protocol"
-  return code === "EPROTO" && otherProtocol.test(textOf(cause)) ? "protocol" : undefined
+  return code === "EPROTO" && otherProtocol.test(readErrorText(cause)) ? "protocol" : undefined
 }
 
 const isPage = (text: string): boolean => /^\s*<(!doctype\s+html|html|head|body|\?xml|title)\b/i.test(text)
 
 /** Recognises a wrong address; undefined for every other failure. `status` is the HTTP status, where there was one. */
-export const wrongAddressOf = (reason: AiError.AiErrorReason, status: number | undefined): WrongAddress | undefined => {
-  if (reason._tag === "NetworkError") return ofNetwork(reason)
+export const findWrongAddress = (reason: AiError.AiErrorReason, status: number | undefined): WrongAddress | undefined => {
+  if (reason._tag === "NetworkError") return classifyNetworkError(reason)
   if (status !== undefined && status >= 500) return undefined
   const http = "http" in reason ? reason.http : undefined
   if (status === 404) return "not_found"
@@ -53,7 +53,7 @@ export const wrongAddressOf = (reason: AiError.AiErrorReason, status: number | u
 }
 
 /** Says what the address is instead, and what to do. Undefined where the failure's own words say it: they name the host. */
-const wording = (kind: WrongAddress, status: number | undefined): string | undefined => {
+const describeWrongAddress = (kind: WrongAddress, status: number | undefined): string | undefined => {
   switch (kind) {
     case "not_found":
       return "returned 404 Not Found"
@@ -73,7 +73,7 @@ export const explainWrongAddress = (
   { provider, status }: { readonly provider: string; readonly status: number | undefined }
 ): AiError.AiError => {
   const { reason } = error
-  const what = wording(kind, status)
+  const what = describeWrongAddress(kind, status)
   if (what === undefined || (reason._tag !== "InvalidRequestError" && reason._tag !== "InvalidResponseError")) return error
   const http = reason.http === undefined ? {} : { http: reason.http }
   return AiError.make({
@@ -120,40 +120,40 @@ export interface CallSituation {
   readonly messages?: number | undefined
 }
 
-const word = (value: unknown): string =>
+const toWord = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
 
-const field = (value: unknown, key: string): unknown => Predicate.hasProperty(value, key) ? value[key] : undefined
+const readField = (value: unknown, key: string): unknown => Predicate.hasProperty(value, key) ? value[key] : undefined
 
 /** The message of a body: what OpenAI, Anthropic, Google, FastAPI, Ollama and those who copy them have. */
-const messageOfBody = (body: string): string => {
+const readBodyMessage = (body: string): string => {
   const json = Option.getOrUndefined(Json.parse(body))
   // Google answers a list of one.
   const parsed: unknown = Array.isArray(json) ? json[0] : json
   if (!Predicate.isObject(parsed)) return body
-  const error = field(parsed, "error")
+  const error = readField(parsed, "error")
   if (typeof error === "string") return error
   const inner = Predicate.isObject(error) ? error : parsed
-  const own = word(field(inner, "message")) || word(field(inner, "detail"))
-  const raw = field(field(inner, "metadata"), "raw")
-  const upstream = raw === undefined ? "" : word(raw) || JSON.stringify(raw)
+  const own = toWord(readField(inner, "message")) || toWord(readField(inner, "detail"))
+  const raw = readField(readField(inner, "metadata"), "raw")
+  const upstream = raw === undefined ? "" : toWord(raw) || JSON.stringify(raw)
   return `${own} ${upstream}`.trim() || body
 }
 
-const httpOf = (reason: AiError.AiErrorReason) => "http" in reason ? reason.http : undefined
+const readHttp = (reason: AiError.AiErrorReason) => "http" in reason ? reason.http : undefined
 
-const metadataOf = (reason: AiError.AiErrorReason): AiError.ProviderMetadata =>
+const readMetadata = (reason: AiError.AiErrorReason): AiError.ProviderMetadata =>
   "metadata" in reason ? reason.metadata : {}
 
-const messageOf = (reason: AiError.AiErrorReason): string => {
+const readMessage = (reason: AiError.AiErrorReason): string => {
   const description = "description" in reason ? reason.description ?? "" : ""
   if (description !== "") return description
-  const body = httpOf(reason)?.body
-  return body === undefined ? "" : messageOfBody(body)
+  const body = readHttp(reason)?.body
+  return body === undefined ? "" : readBodyMessage(body)
 }
 
-const statusOf = (reason: AiError.AiErrorReason): number | undefined => {
-  const status = httpOf(reason)?.response?.status ?? metadataOf(reason)["status"]
+const readStatus = (reason: AiError.AiErrorReason): number | undefined => {
+  const status = readHttp(reason)?.response?.status ?? readMetadata(reason)["status"]
   if (typeof status === "number") return status
   switch (reason._tag) {
     case "RateLimitError":
@@ -167,34 +167,34 @@ const statusOf = (reason: AiError.AiErrorReason): number | undefined => {
   }
 }
 
-const retryAfterOf = (reason: AiError.AiErrorReason): Duration.Duration | undefined => {
+const readRetryAfter = (reason: AiError.AiErrorReason): Duration.Duration | undefined => {
   if (reason._tag === "RateLimitError" && reason.retryAfter !== undefined) return reason.retryAfter
-  const millis = metadataOf(reason)["retryAfterMillis"]
+  const millis = readMetadata(reason)["retryAfterMillis"]
   return typeof millis === "number" ? Duration.millis(millis) : undefined
 }
 
 const isUnreachable = (reason: AiError.AiErrorReason): boolean =>
-  reason._tag === "NetworkError" && field(reason.cause, "code") === "ECONNREFUSED"
+  reason._tag === "NetworkError" && readField(reason.cause, "code") === "ECONNREFUSED"
 
 /** Reads a failure; see the module. */
-export const of = ({ reason }: AiError.AiError): Evidence => {
-  const metadata = metadataOf(reason)
+export const collectEvidence = ({ reason }: AiError.AiError): Evidence => {
+  const metadata = readMetadata(reason)
   // "400" as a code says nothing that the status does not.
-  const code = [metadata["code"], metadata["type"]].map(word).filter((name) => name !== "" && !/^\d{3}$/.test(name))
+  const code = [metadata["code"], metadata["type"]].map(toWord).filter((name) => name !== "" && !/^\d{3}$/.test(name))
     .join(" ").toLowerCase()
-  const message = messageOf(reason)
-  const status = statusOf(reason)
-  const param = word(metadata["param"]) || ("parameter" in reason ? reason.parameter : undefined)
+  const message = readMessage(reason)
+  const status = readStatus(reason)
+  const param = toWord(metadata["param"]) || ("parameter" in reason ? reason.parameter : undefined)
   return {
     tag: reason._tag,
     status,
     code,
     message,
     text: `${message} ${code}`.toLowerCase(),
-    retryAfter: retryAfterOf(reason),
+    retryAfter: readRetryAfter(reason),
     transport: reason._tag === "NetworkError" && reason.reason === "TransportError",
     unreachable: isUnreachable(reason),
-    wrongAddress: wrongAddressOf(reason, status),
-    parameters: status === 400 || status === 422 ? Adaptation.namedParameters(message, param) : []
+    wrongAddress: findWrongAddress(reason, status),
+    parameters: status === 400 || status === 422 ? Adaptation.findNamedParameters(message, param) : []
   }
 }

@@ -14,7 +14,7 @@
 export type Family = ReadonlyArray<string | RegExp>
 
 /** Returns whether one of the wordings is in a lower-cased text. */
-export const speaksOf = (family: Family, text: string): boolean =>
+export const hasWording = (family: Family, text: string): boolean =>
   family.some((wording) => typeof wording === "string" ? text.includes(wording) : wording.test(text))
 
 /** Money or a quota that time does not bring back. */

@@ -24,7 +24,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Json from "../../domain/Json.ts"
-import { reasonOf } from "../../domain/PathProblem.ts"
+import { describeReason } from "../../domain/PathProblem.ts"
 import type { JournalError, ResultLine } from "./RowJournal.ts"
 import * as ShareGpt from "./ShareGpt.ts"
 
@@ -70,41 +70,41 @@ export const names = {
   isBatch: (name: string): boolean => /^batch_\d+\.jsonl$/.test(name)
 } as const
 
-const failed = (path: string) => (error: PlatformError): BatchError =>
-  new BatchError({ message: `${path} cannot be written: ${reasonOf(error)}; finished rows are safe, resume when it can be`, isInput: false })
+const toWriteError = (path: string) => (error: PlatformError): BatchError =>
+  new BatchError({ message: `${path} cannot be written: ${describeReason(error)}; finished rows are safe, resume when it can be`, isInput: false })
 
 /** Replaces a file as a whole: readers see the old or the new one. */
-export const replace = Effect.fnUntraced(function*<R>(path: string, content: Stream.Stream<string, BatchError, R>) {
+export const replaceFile = Effect.fnUntraced(function*<R>(path: string, content: Stream.Stream<string, BatchError, R>) {
   const fs = yield* FileSystem.FileSystem
   const draft = `${path}.new`
-  yield* Effect.mapError(fs.writeFileString(draft, "", { mode: 0o600 }), failed(path))
+  yield* Effect.mapError(fs.writeFileString(draft, "", { mode: 0o600 }), toWriteError(path))
   yield* Stream.run(Stream.encodeText(content), fs.sink(draft, { mode: 0o600 })).pipe(
-    Effect.mapError((error) => error._tag === "BatchError" ? error : failed(path)(error)),
+    Effect.mapError((error) => error._tag === "BatchError" ? error : toWriteError(path)(error)),
     Effect.onError(() => Effect.ignore(fs.remove(draft)))
   )
-  yield* Effect.mapError(fs.rename(draft, path), failed(path))
+  yield* Effect.mapError(fs.rename(draft, path), toWriteError(path))
 })
 
 /** Replaces a JSON file. */
-export const replaceJson = (path: string, value: unknown) => replace(path, Stream.succeed(`${JSON.stringify(value, null, 2)}\n`))
+export const replaceJson = (path: string, value: unknown) => replaceFile(path, Stream.succeed(`${JSON.stringify(value, null, 2)}\n`))
 
 /** The manifest of a directory; undefined where there is none. */
-export const manifestOf = Effect.fnUntraced(function*(directory: string) {
+export const readManifest = Effect.fnUntraced(function*(directory: string) {
   const fs = yield* FileSystem.FileSystem
   const path = (yield* Path.Path).join(directory, names.manifest)
   const text = yield* fs.readFileString(path).pipe(
     Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.undefined),
-    Effect.mapError((error) => new BatchError({ message: `${path} cannot be read: ${reasonOf(error)}`, isInput: true }))
+    Effect.mapError((error) => new BatchError({ message: `${path} cannot be read: ${describeReason(error)}`, isInput: true }))
   )
   if (text === undefined) return undefined
-  const found = Schema.decodeUnknownOption(Manifest)(Json.parsed(text))
+  const found = Schema.decodeUnknownOption(Manifest)(Json.parseOrKeep(text))
   if (Option.isSome(found)) return found.value
   return yield* new BatchError({ message: `${path} is not readable: another version wrote it, or it is damaged. Choose another --run-name`, isInput: true })
 })
 
 /** Names of tools in a row that there are not. */
-export const unknownTools = (fields: Json.Fields, known: ReadonlySet<string>): ReadonlyArray<string> =>
-  Array.from(new Set((ShareGpt.read(fields["conversations"]) ?? []).filter(({ from }) => from === "gpt").flatMap(ShareGpt.callsOf).map(({ name }) => name)))
+export const findUnknownTools = (fields: Json.Fields, known: ReadonlySet<string>): ReadonlyArray<string> =>
+  Array.from(new Set((ShareGpt.read(fields["conversations"]) ?? []).filter(({ from }) => from === "gpt").flatMap(ShareGpt.parseCalls).map(({ name }) => name)))
     .filter((name) => !known.has(name))
 
 /** Sums of the rows of a run. */
@@ -128,47 +128,47 @@ export interface Totals {
 }
 
 /** Sums before the first row. */
-export const noTotals = (): Totals => ({
+export const makeTotals = (): Totals => ({
   rows: 0, gone: 0, finished: 0, completed: 0, discarded: 0, withUnknownTools: 0, apiCalls: 0, promptTokens: 0, completionTokens: 0, costUsd: 0,
   exits: new Map(), tools: new Map(), discards: new Map(), turns: 0, turnsWithReasoning: 0
 })
 
-const count = (value: unknown): number => typeof value === "number" && Number.isFinite(value) ? value : 0
-const more = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1)
+const toCount = (value: unknown): number => typeof value === "number" && Number.isFinite(value) ? value : 0
+const incrementCount = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1)
 
 /** Tools and rows that a run has. */
-export interface Known {
+export interface KnownItems {
   readonly tools: ReadonlySet<string>
   /** Digests by id. */
   readonly rows: ReadonlyMap<string, string>
 }
 
 /** Tools and rows of a manifest. */
-export const knownOf = ({ dataset, tools }: Pick<Manifest, "dataset" | "tools">): Known => ({ tools: new Set(tools), rows: new Map(dataset.rows) })
+export const collectKnown = ({ dataset, tools }: Pick<Manifest, "dataset" | "tools">): KnownItems => ({ tools: new Set(tools), rows: new Map(dataset.rows) })
 
 /** Adds a row. Of a discarded one the cost counts, and nothing else. */
-export const add = (totals: Totals, { digest, discarded, fields, id }: ResultLine, known: Known): void => {
+export const addRow = (totals: Totals, { digest, discarded, fields, id }: ResultLine, known: KnownItems): void => {
   const now = known.rows.get(id)
   if (now === undefined || (digest !== undefined && digest !== now)) totals.gone++
-  const run = Json.fields(fields["run"])
-  const usage = Json.fields(run["usage"])
+  const run = Json.readFields(fields["run"])
+  const usage = Json.readFields(run["usage"])
   totals.rows++
-  totals.promptTokens += count(usage["prompt_tokens"])
-  totals.completionTokens += count(usage["completion_tokens"])
-  totals.costUsd += count(Json.fields(run["cost"])["estimated_cost_usd"])
-  totals.apiCalls += count(fields["api_calls"])
+  totals.promptTokens += toCount(usage["prompt_tokens"])
+  totals.completionTokens += toCount(usage["completion_tokens"])
+  totals.costUsd += toCount(Json.readFields(run["cost"])["estimated_cost_usd"])
+  totals.apiCalls += toCount(fields["api_calls"])
   if (discarded !== undefined) {
     totals.discarded++
-    return more(totals.discards, discarded)
+    return incrementCount(totals.discards, discarded)
   }
   totals.finished++
   if (fields["completed"] === true) totals.completed++
-  if (unknownTools(fields, known.tools).length > 0) totals.withUnknownTools++
-  more(totals.exits, Json.word(run["exit"]) || "unknown")
-  for (const [name, value] of Object.entries(Json.fields(fields["tool_stats"]))) {
-    const stat = Json.fields(value)
+  if (findUnknownTools(fields, known.tools).length > 0) totals.withUnknownTools++
+  incrementCount(totals.exits, Json.readWord(run["exit"]) || "unknown")
+  for (const [name, value] of Object.entries(Json.readFields(fields["tool_stats"]))) {
+    const stat = Json.readFields(value)
     const sum = totals.tools.get(name) ?? { count: 0, success: 0, failure: 0 }
-    for (const key of ["count", "success", "failure"] as const) sum[key] += count(stat[key])
+    for (const key of ["count", "success", "failure"] as const) sum[key] += toCount(stat[key])
     totals.tools.set(name, sum)
   }
   for (const { from, value } of ShareGpt.read(fields["conversations"]) ?? []) {
@@ -178,10 +178,10 @@ export const add = (totals: Totals, { digest, discarded, fields, id }: ResultLin
   }
 }
 
-const rate = (part: number, whole: number): number => whole === 0 ? 0 : Math.round(part / whole * 10_000) / 10_000
+const computeRate = (part: number, whole: number): number => whole === 0 ? 0 : Math.round(part / whole * 10_000) / 10_000
 
 /** `statistics.json`. */
-export const statistics = (
+export const toStatistics = (
   totals: Totals,
   { batch_size: batchSize, dataset, distribution, model, run_name: runName }: Manifest,
   { at, seconds }: { readonly at: string; readonly seconds: number }
@@ -207,7 +207,7 @@ export const statistics = (
   usage: { api_calls: totals.apiCalls, prompt_tokens: totals.promptTokens, completion_tokens: totals.completionTokens, cost_usd: totals.costUsd },
   tool_statistics: Object.fromEntries(Array.from(totals.tools, ([name, stat]) => [
     name,
-    { ...stat, success_rate: rate(stat.success, stat.count), failure_rate: rate(stat.failure, stat.count) }
+    { ...stat, success_rate: computeRate(stat.success, stat.count), failure_rate: computeRate(stat.failure, stat.count) }
   ])),
   reasoning_statistics: {
     total_assistant_turns: totals.turns,
@@ -217,20 +217,20 @@ export const statistics = (
 })
 
 /** Duration in statistics that were written before; 0 where there are none. */
-export const secondsIn = (path: string): Effect.Effect<number, never, FileSystem.FileSystem> =>
+export const readDuration = (path: string): Effect.Effect<number, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
-    Effect.map((text) => count(Json.fields(Json.parsed(text))["duration_seconds"])),
+    Effect.map((text) => toCount(Json.readFields(Json.parseOrKeep(text))["duration_seconds"])),
     Effect.orElseSucceed(() => 0)
   )
 
 /** Counts of {@link merge}. */
-export interface Merged {
+export interface MergeCounts {
   readonly written: number
   readonly discarded: number
   readonly withUnknownTools: number
 }
 
-const plain = ({ atif: _, ...fields }: Json.Fields): Json.Fields => fields
+const dropAtif = ({ atif: _, ...fields }: Json.Fields): Json.Fields => fields
 
 /** Writes the merged files of rows in the forms that are asked for, and sums the rows. */
 export const merge = Effect.fnUntraced(function*(
@@ -239,23 +239,23 @@ export const merge = Effect.fnUntraced(function*(
   manifest: Pick<Manifest, "dataset" | "format" | "tools">
 ) {
   const paths = yield* Path.Path
-  const known = knownOf(manifest)
-  const totals = noTotals()
-  const isKept = ({ discarded, fields }: ResultLine): boolean => discarded === undefined && unknownTools(fields, known.tools).length === 0
+  const known = collectKnown(manifest)
+  const totals = makeTotals()
+  const isKept = ({ discarded, fields }: ResultLine): boolean => discarded === undefined && findUnknownTools(fields, known.tools).length === 0
   const lines = Stream.mapError(results, ({ message }) => new BatchError({ message, isInput: false }))
-  const jsonl = (value: unknown): string => `${JSON.stringify(value)}\n`
-  yield* replace(paths.join(directory, names.trajectories), lines.pipe(
+  const toJsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`
+  yield* replaceFile(paths.join(directory, names.trajectories), lines.pipe(
     Stream.filter((line) => {
-      add(totals, line, known)
+      addRow(totals, line, known)
       return isKept(line)
     }),
-    Stream.map(({ fields, id }) => jsonl({ row_id: id, ...plain(fields) }))
+    Stream.map(({ fields, id }) => toJsonLine({ row_id: id, ...dropAtif(fields) }))
   ))
   if (manifest.format !== "sharegpt") {
-    yield* replace(paths.join(directory, names.atif), lines.pipe(Stream.filter(isKept), Stream.flatMap(({ fields }) =>
-      fields["atif"] === undefined ? Stream.empty : Stream.succeed(jsonl(fields["atif"])))))
+    yield* replaceFile(paths.join(directory, names.atif), lines.pipe(Stream.filter(isKept), Stream.flatMap(({ fields }) =>
+      fields["atif"] === undefined ? Stream.empty : Stream.succeed(toJsonLine(fields["atif"])))))
   }
   const { discarded, finished, withUnknownTools } = totals
-  const merged: Merged = { written: finished - withUnknownTools, discarded, withUnknownTools }
+  const merged: MergeCounts = { written: finished - withUnknownTools, discarded, withUnknownTools }
   return { merged, totals }
 })

@@ -29,7 +29,7 @@ import * as Redaction from "../../domain/Redaction.ts"
 import * as Usage from "../../domain/Usage.ts"
 import { ownTree } from "../../environment/WorkingTree.ts"
 import * as StoredRuns from "../../observability/StoredRuns.ts"
-import { workingDirectory } from "../../platform/CurrentProcess.ts"
+import { getWorkingDirectory } from "../../platform/CurrentProcess.ts"
 import * as Digest from "../../platform/Digest.ts"
 import * as SessionChain from "../../session/SessionChain.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
@@ -79,13 +79,13 @@ export interface Options {
 export const noReasoning = "no reasoning in any turn"
 
 /** Name of a row in ids and paths. */
-const nameOf = ({ id }: Row): string => /^[\w.-]{1,64}$/.test(id) && !id.startsWith(".") ? id : `row-${Digest.hex(id, 16)}`
+const formatRowName = ({ id }: Row): string => /^[\w.-]{1,64}$/.test(id) && !id.startsWith(".") ? id : `row-${Digest.toHex(id, 16)}`
 
 /** Session of an attempt at a row. */
-export const sessionOf = (row: Row, { number }: Pick<RowPool.Attempt, "number">, prefix = "batch"): SessionId => SessionId.make(`${prefix}-${nameOf(row)}-${number}`)
+export const makeRowSessionId = (row: Row, { number }: Pick<RowPool.Attempt, "number">, prefix = "batch"): SessionId => SessionId.make(`${prefix}-${formatRowName(row)}-${number}`)
 
 /** Decides about a failure: keys and settings are wrong for all rows, a refused request for one. */
-export const decide = (error: unknown): RowPool.Decision => {
+export const decideOnFailure = (error: unknown): RowPool.Decision => {
   if (error instanceof RowRefused) return "fail"
   if (AiError.isAiError(error)) {
     const { _tag: tag } = error.reason
@@ -98,16 +98,16 @@ export const decide = (error: unknown): RowPool.Decision => {
 }
 
 /** The directory that a row works in. */
-const workspaceOf = Effect.fnUntraced(function*(row: Row, { goesOn, number }: RowPool.Attempt, { directory }: Options) {
+const prepareWorkspace = Effect.fnUntraced(function*(row: Row, { goesOn, number }: RowPool.Attempt, { directory }: Options) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const cwd = row.fields["cwd"]
   if (typeof cwd === "string" && cwd !== "") {
-    const path = paths.resolve(workingDirectory(), cwd)
+    const path = paths.resolve(getWorkingDirectory(), cwd)
     const isThere = yield* Effect.orElseSucceed(Effect.map(fs.stat(path), ({ type }) => type === "Directory"), () => false)
     return isThere ? { path, isOwn: false } : yield* new RowRefused({ message: `cwd ${path} is not a directory` })
   }
-  const path = paths.join(directory, "workspaces", `${nameOf(row)}-${number}`)
+  const path = paths.join(directory, "workspaces", `${formatRowName(row)}-${number}`)
   const make = fs.makeDirectory(path, { mode: 0o700 })
   const made = Effect.gen(function*() {
     yield* Effect.catch(make, (error) => {
@@ -126,13 +126,13 @@ const workspaceOf = Effect.fnUntraced(function*(row: Row, { goesOn, number }: Ro
  * Runs the agent in the session of an attempt, or goes on where the session ends: a runner before this one may have begun it.
  * Returns true where the session had its answer.
  */
-const askOnce = Effect.fnUntraced(function*(input: RunInput & { readonly sessionId: SessionId }) {
+const runOrResume = Effect.fnUntraced(function*(input: RunInput & { readonly sessionId: SessionId }) {
   const agent = yield* Agent
   const store = yield* SessionStore
   const newest = yield* store.newest(input.sessionId)
   const messages = Option.isSome(yield* store.get(newest)) ? yield* store.messages(newest) : []
   const last = messages.at(-1)
-  const isAnswered = last?.role === "assistant" && Conversation.openCalls(messages).length === 0 && Conversation.text(last).trim() !== ""
+  const isAnswered = last?.role === "assistant" && Conversation.listOpenCalls(messages).length === 0 && Conversation.readText(last).trim() !== ""
   if (isAnswered) return true
   const expectedSession = { sessionId: newest, messages: messages.length }
   // A session without a message was only begun.
@@ -141,10 +141,10 @@ const askOnce = Effect.fnUntraced(function*(input: RunInput & { readonly session
 })
 
 /** The row of the sessions of an attempt. */
-const written = Effect.fnUntraced(function*(sessionId: SessionId, about: Omit<RowRecord.About, "systemPrompt">) {
+const readRowRecord = Effect.fnUntraced(function*(sessionId: SessionId, about: Omit<RowRecord.RowContext, "systemPrompt">) {
   const store = yield* SessionStore
   const newest = Option.getOrUndefined(yield* store.get(yield* store.newest(sessionId)))
-  const sessions = newest === undefined ? [] : yield* SessionChain.of(newest)
+  const sessions = newest === undefined ? [] : yield* SessionChain.readChain(newest)
   const trees = yield* Effect.forEach(sessions, (session) =>
     Effect.map(StoredRuns.read(session), (tree): RowRecord.SessionTree => ({ sessionId: session.id, tree })))
   return RowRecord.make(trees, { ...about, systemPrompt: Redaction.redactText(sessions[0]?.systemPrompt ?? "") })
@@ -154,7 +154,7 @@ const written = Effect.fnUntraced(function*(sessionId: SessionId, about: Omit<Ro
  * Tells what the model calls of a run used when their step is stored, so that an answer that was paid for is not lost to a limit; `rest` tells
  * what is left of a run that was cut off.
  */
-export const telling = (tell: RowPool.Tell) => {
+export const makeUsageReporter = (tell: RowPool.UsageReporter) => {
   let tokens = 0
   let costUsd: number | undefined
   const rest = Effect.suspend(() => {
@@ -166,7 +166,7 @@ export const telling = (tell: RowPool.Tell) => {
   const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
     for (const event of events) {
       if (event._tag !== "UsageReported") continue
-      tokens += Usage.totalTokens(event.usage)
+      tokens += Usage.countTotalTokens(event.usage)
       if (event.cost.usd !== null) costUsd = (costUsd ?? 0) + event.cost.usd
     }
     return events.some(({ _tag }) => _tag === "StepFinished") ? rest : Effect.void
@@ -175,18 +175,18 @@ export const telling = (tell: RowPool.Tell) => {
 }
 
 /** Runs one attempt at a row; `tell` is told of what each step of it used. */
-export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attempt, options: Options, tell?: RowPool.Tell) {
+export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attempt, options: Options, tell?: RowPool.UsageReporter) {
   const fs = yield* FileSystem.FileSystem
   const registry = yield* ToolRegistry
   const agent = yield* Agent
-  const prompt = Json.string(row.fields[options.promptField]) ?? ""
-  const workspace = yield* workspaceOf(row, attempt, options)
+  const prompt = Json.readString(row.fields[options.promptField]) ?? ""
+  const workspace = yield* prepareWorkspace(row, attempt, options)
   yield* options.prepare(row, workspace.path)
   const toolsets = options.toolsetsOf(row)
   const sets = yield* registry.list
   const { selection } = Toolsets.choose(toolsets, sets, options.disabledToolsets)
-  const sessionId = sessionOf(row, attempt, options.sessionPrefix)
-  const told = tell === undefined ? undefined : telling(tell)
+  const sessionId = makeRowSessionId(row, attempt, options.sessionPrefix)
+  const told = tell === undefined ? undefined : makeUsageReporter(tell)
   const seed = options.seedOf?.(row)
   const input = {
     prompt,
@@ -203,11 +203,11 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
     readsText: false,
     onEvent: told?.onEvent
   }
-  const isAnswered = yield* waitForSession(() => askOnce(input)).pipe(
+  const isAnswered = yield* waitForSession(() => runOrResume(input)).pipe(
     Effect.onError(() => told?.rest ?? Effect.void),
     Effect.ensuring(agent.finalize(sessionId, { reason: "session_boundary" }))
   )
-  const { costUsd, fields, hasReasoning, usage } = yield* written(sessionId, {
+  const { costUsd, fields, hasReasoning, usage } = yield* readRowRecord(sessionId, {
     promptIndex: row.index,
     batch: options.batchOf(row),
     prompt,
@@ -223,6 +223,6 @@ export const run = Effect.fnUntraced(function*(row: Row, attempt: RowPool.Attemp
   if (workspace.isOwn && !options.keepsWorkspaces) {
     yield* Effect.catch(fs.remove(workspace.path, { recursive: true, force: true }), ({ message }) => Effect.logWarning(`batch: the workspace of row ${row.index} stays: ${message}`))
   }
-  const used = { costUsd, tokens: Usage.totalTokens(usage) }
-  return options.needsReasoning && !hasReasoning ? RowPool.discarded(noReasoning, fields, used) : RowPool.finished(fields, used)
+  const used = { costUsd, tokens: Usage.countTotalTokens(usage) }
+  return options.needsReasoning && !hasReasoning ? RowPool.makeDiscardedResult(noReasoning, fields, used) : RowPool.makeFinishedResult(fields, used)
 })

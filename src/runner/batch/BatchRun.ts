@@ -60,7 +60,7 @@ export interface Options {
   readonly limits?: RowPool.Limits | undefined
   readonly model: string
   /** The route that rows ask, where it is known before. */
-  readonly route?: RowSeed.Asked | undefined
+  readonly route?: RowSeed.AskedRoute | undefined
   /** Runs a row in other processes, in the place of this one. */
   readonly elsewhere?: ((row: Dataset.Row, attempt: RowPool.Attempt, options: BatchRow.Options) => Effect.Effect<RowPool.Result, BatchRow.RowRefused | Error>) | undefined
   readonly prepare: BatchRow.Options["prepare"]
@@ -73,8 +73,8 @@ export interface Options {
 
 /** End of a run. */
 export interface Report extends RowPool.Summary {
-  readonly merged: BatchFiles.Merged
-  readonly statistics: ReturnType<typeof BatchFiles.statistics>
+  readonly merged: BatchFiles.MergeCounts
+  readonly statistics: ReturnType<typeof BatchFiles.toStatistics>
 }
 
 /** Rows that are discarded before the first one is finished, after which the user is told. */
@@ -83,22 +83,22 @@ const suspicious = 5
 /** Rows that fail before the first one is finished, after which the rest is not tried. */
 const hopeless = 10
 
-const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`
+const formatCount = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`
 
-const sentence = ({ added, changed, removed }: Dataset.Difference): string =>
+const describeDifference = ({ added, changed, removed }: Dataset.Difference): string =>
   [[added, "new"], [changed, "changed"], [removed, "gone"]].flatMap(([ids, word]) => ids !== undefined && ids.length > 0 ? [`${ids.length} ${String(word)}`] : []).join(", ")
 
 /** Choices that a run keeps when it is gone on with. */
-type Kept = Pick<BatchFiles.Manifest, "distribution" | "format" | "seed"> & Required<Pick<BatchFiles.Manifest, "seeds_models">>
+type KeptChoices = Pick<BatchFiles.Manifest, "distribution" | "format" | "seed"> & Required<Pick<BatchFiles.Manifest, "seeds_models">>
 
-const keptOf = ({ distribution, format, runName, seed, toolsets }: Options, before: BatchFiles.Manifest | undefined): Kept => ({
+const chooseKeptOptions = ({ distribution, format, runName, seed, toolsets }: Options, before: BatchFiles.Manifest | undefined): KeptChoices => ({
   distribution: toolsets === undefined ? distribution ?? before?.distribution ?? "default" : `${fixed}${toolsets.join(",")}`,
   format: format ?? before?.format ?? "sharegpt",
   seed: seed ?? before?.seed ?? runName,
   seeds_models: seed !== undefined || (before?.seeds_models ?? (before !== undefined && before.seed !== before.run_name))
 })
 
-const manifestOf = (options: Options, kept: Kept, tools: ReadonlyArray<string>, at: string): BatchFiles.Manifest => ({
+const makeManifest = (options: Options, kept: KeptChoices, tools: ReadonlyArray<string>, at: string): BatchFiles.Manifest => ({
   ...kept,
   version: 1,
   run_name: options.runName,
@@ -110,10 +110,10 @@ const manifestOf = (options: Options, kept: Kept, tools: ReadonlyArray<string>, 
 })
 
 /** Says what is different from the first run of this name, and what that means. */
-const compare = Effect.fnUntraced(function*(before: BatchFiles.Manifest, now: BatchFiles.Manifest, { dataset, onNote }: Options) {
+const reportChanges = Effect.fnUntraced(function*(before: BatchFiles.Manifest, now: BatchFiles.Manifest, { dataset, onNote }: Options) {
   if (before.dataset.digest !== dataset.digest) {
-    const difference = Dataset.difference(new Map(before.dataset.rows), dataset.rows)
-    yield* onNote(`The dataset changed since this run began: ${sentence(difference)}. New and changed rows are run, finished ones of rows that are gone stay.`)
+    const difference = Dataset.compareRows(new Map(before.dataset.rows), dataset.rows)
+    yield* onNote(`The dataset changed since this run began: ${describeDifference(difference)}. New and changed rows are run, finished ones of rows that are gone stay.`)
   }
   for (const key of ["distribution", "seed", "model", "batch_size"] as const) {
     if (before[key] !== now[key]) yield* onNote(`The run began with ${key.replace("_", " ")} ${before[key]}; rows from now on have ${key === "batch_size" ? `it too, and not ${now[key]}` : now[key]}.`)
@@ -124,14 +124,14 @@ const compare = Effect.fnUntraced(function*(before: BatchFiles.Manifest, now: Ba
 const usable = Effect.map(ToolRegistry.use(({ list }) => list), (sets) => {
   const tools = sets.flatMap(({ tools }) => tools.map(({ tool }) => tool.name))
   const foreign = new Set(sets.map(({ toolset }) => toolset))
-  return { tools, has: (name: string) => foreign.has(name) || Array.from(Toolsets.toolsOf(name)).some((tool) => tools.includes(tool)) }
+  return { tools, has: (name: string) => foreign.has(name) || Array.from(Toolsets.listTools(name)).some((tool) => tools.includes(tool)) }
 })
 
 /** Stands before toolsets that all rows have. */
 const fixed = "toolsets:"
 
 /** Toolsets and tools that all rows have. */
-const fixedOf = Effect.fnUntraced(function*(names: ReadonlyArray<string>, { disabledToolsets }: Options) {
+const resolveFixedToolsets = Effect.fnUntraced(function*(names: ReadonlyArray<string>, { disabledToolsets }: Options) {
   const { unknown: [first] } = Toolsets.choose(names, yield* ToolRegistry.use(({ list }) => list), disabledToolsets)
   if (first === undefined) return names
   const remedy = first.nearest === undefined ? "`hermes tools` lists them" : `did you mean "${first.nearest}"?`
@@ -139,11 +139,11 @@ const fixedOf = Effect.fnUntraced(function*(names: ReadonlyArray<string>, { disa
 })
 
 /** Toolsets of rows, and what of the distribution is not there. */
-const toolsetsOf = Effect.fnUntraced(function*(options: Options, { distribution, seed }: Kept) {
+const prepareToolsets = Effect.fnUntraced(function*(options: Options, { distribution, seed }: KeptChoices) {
   const { onNote } = options
   const { has, tools } = yield* usable
   if (distribution.startsWith(fixed)) {
-    const names = yield* fixedOf(distribution.slice(fixed.length).split(","), options)
+    const names = yield* resolveFixedToolsets(distribution.slice(fixed.length).split(","), options)
     return { tools, of: () => names }
   }
   const found = Distributions.find(distribution)
@@ -157,16 +157,16 @@ const toolsetsOf = Effect.fnUntraced(function*(options: Options, { distribution,
 })
 
 /** Routes that the model calls of a row asked. */
-const askedIn = (fields: Json.Fields): ReadonlyArray<RowSeed.Asked> =>
-  Json.items(Json.fields(fields["run"])["model_calls"]).map(Json.fields).flatMap(({ api_mode: apiMode, model, provider }) =>
-    typeof apiMode === "string" ? [{ apiMode, model: Json.word(model), provider: Json.word(provider) }] : [])
+const listAskedRoutes = (fields: Json.Fields): ReadonlyArray<RowSeed.AskedRoute> =>
+  Json.readItems(Json.readFields(fields["run"])["model_calls"]).map(Json.readFields).flatMap(({ api_mode: apiMode, model, provider }) =>
+    typeof apiMode === "string" ? [{ apiMode, model: Json.readWord(model), provider: Json.readWord(provider) }] : [])
 
 /** Says once that a model of the run is not told its seed. */
-const seedTeller = ({ onNote }: Options, kept: Kept) => {
+const makeSeedNotice = ({ onNote }: Options, kept: KeptChoices) => {
   let isDone = !kept.seeds_models
-  return (routes: () => ReadonlyArray<RowSeed.Asked>): Effect.Effect<void> =>
+  return (routes: () => ReadonlyArray<RowSeed.AskedRoute>): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const [note] = isDone ? [] : routes().flatMap((route) => RowSeed.note(route, "only the draws of toolsets follow it") ?? [])
+      const [note] = isDone ? [] : routes().flatMap((route) => RowSeed.describeIgnoredSeed(route, "only the draws of toolsets follow it") ?? [])
       if (note === undefined) return Effect.void
       isDone = true
       return onNote(note)
@@ -177,9 +177,9 @@ const seedTeller = ({ onNote }: Options, kept: Kept) => {
 const checkpointMillis = 1000
 
 /** Checkpoint after a batch, written by one writer. */
-const checkpoints = Effect.fnUntraced(function*(path: string, { dataset, runName }: Options, journal: RowJournal.Journal, batchOf: (row: Dataset.Row) => number) {
+const makeCheckpoints = Effect.fnUntraced(function*(path: string, { dataset, runName }: Options, journal: RowJournal.Journal, batchOf: (row: Dataset.Row) => number) {
   const batches = new Map<number, { readonly rows: ReadonlyArray<Dataset.Row>; open: number; failed: number }>()
-  const open = new Set(RowPool.remaining(dataset.rows, journal).map(({ id }) => id))
+  const open = new Set(RowPool.selectRemaining(dataset.rows, journal).map(({ id }) => id))
   for (const [number, rows] of Map.groupBy(dataset.rows, batchOf)) batches.set(number, { rows, open: rows.filter(({ id }) => open.has(id)).length, failed: 0 })
   const turn = yield* Semaphore.make(1)
   let writtenAt = 0
@@ -198,7 +198,7 @@ const checkpoints = Effect.fnUntraced(function*(path: string, { dataset, runName
     })
   }))
   const due = Effect.flatMap(Clock.currentTimeMillis, (now) => now - writtenAt < checkpointMillis ? Effect.void : write)
-  const settled = (row: Dataset.Row, end: RowPool.RowEnd) =>
+  const recordRowEnd = (row: Dataset.Row, end: RowPool.RowEnd) =>
     Effect.suspend(() => {
       const batch = batches.get(batchOf(row))
       if (batch === undefined) return Effect.void
@@ -206,7 +206,7 @@ const checkpoints = Effect.fnUntraced(function*(path: string, { dataset, runName
       if (end === "failed") batch.failed++
       return batch.open === 0 ? due : Effect.void
     })
-  return { settled, write }
+  return { settled: recordRowEnd, write }
 })
 
 /** Runs a batch to its end, or as far as it gets. */
@@ -218,14 +218,14 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
   const { pid } = yield* Effect.map(Effect.result(store.acquire(SessionId.make("batch run"))), (taken) =>
     taken._tag === "Failure" && taken.failure._tag === "SessionBusy" ? { pid: taken.failure.pid ?? 0 } : { pid: undefined })
   if (pid !== undefined) return yield* new BatchError({ message: `run "${options.runName}" is under way${pid === 0 ? "" : ` in process ${pid}`}: wait for it, or choose another --run-name`, isInput: true })
-  const before = yield* BatchFiles.manifestOf(directory)
-  const kept = keptOf(options, before)
-  const { of, tools } = yield* toolsetsOf(options, kept)
+  const before = yield* BatchFiles.readManifest(directory)
+  const kept = chooseKeptOptions(options, before)
+  const { of, tools } = yield* prepareToolsets(options, kept)
   const batchSize = before?.batch_size ?? options.batchSize
-  const fresh = manifestOf(options, kept, tools, new Date(began).toISOString())
+  const fresh = makeManifest(options, kept, tools, new Date(began).toISOString())
   const manifest: BatchFiles.Manifest = { ...fresh, batch_size: batchSize, created_at: before?.created_at ?? fresh.created_at }
-  const batchOf = ({ index }: Dataset.Row): number => Math.floor(index / batchSize)
-  const batches = new Map(dataset.rows.map((row) => [row.id, batchOf(row)]))
+  const computeBatchNumber = ({ index }: Dataset.Row): number => Math.floor(index / batchSize)
+  const batches = new Map(dataset.rows.map((row) => [row.id, computeBatchNumber(row)]))
   const journal = yield* RowJournal.open({
     directory,
     fileOf: (id) => BatchFiles.names.batch(batches.get(id) ?? 0),
@@ -236,26 +236,26 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
   if (before !== undefined && !options.resumes && (journal.entries.size > 0 || journal.attempts.size > 0)) {
     return yield* new BatchError({ message: `run "${options.runName}" exists, ${before.dataset.rows.filter(([id]) => journal.entries.has(id)).length} of ${before.dataset.rows.length} rows done: add --resume to go on, or choose another --run-name`, isInput: true })
   }
-  if (before !== undefined) yield* compare(before, fresh, options)
-  const tellSeed = seedTeller(options, kept)
+  if (before !== undefined) yield* reportChanges(before, fresh, options)
+  const tellSeed = makeSeedNotice(options, kept)
   yield* tellSeed(() => options.route === undefined ? [] : [options.route])
   yield* BatchFiles.replaceJson(paths.join(directory, BatchFiles.names.manifest), manifest)
-  const groups = new Set(RowPool.remaining(dataset.rows, journal).map(batchOf)).size
+  const groups = new Set(RowPool.selectRemaining(dataset.rows, journal).map(computeBatchNumber)).size
   if (groups > 0 && groups < workers && dataset.rows.length > groups) {
-    yield* onNote(`Rows of a batch run one after another: ${plural(groups, "batch")}`.replace("batchs", "batches") + ` for ${plural(workers, "worker")}. Use a smaller --batch-size to run more at a time.`)
+    yield* onNote(`Rows of a batch run one after another: ${formatCount(groups, "batch")}`.replace("batchs", "batches") + ` for ${formatCount(workers, "worker")}. Use a smaller --batch-size to run more at a time.`)
   }
-  const checkpoint = yield* checkpoints(paths.join(directory, BatchFiles.names.checkpoint), options, journal, batchOf)
+  const checkpoint = yield* makeCheckpoints(paths.join(directory, BatchFiles.names.checkpoint), options, journal, computeBatchNumber)
   const row: BatchRow.Options = {
     directory,
     promptField: options.promptField,
     toolsetsOf: of,
     disabledToolsets: options.disabledToolsets,
-    batchOf,
+    batchOf: computeBatchNumber,
     knownTools: tools,
     ephemeralSystemPrompt: options.ephemeralSystemPrompt,
     maxIterations: options.maxIterations,
     budget: options.rowBudget,
-    seedOf: kept.seeds_models ? (one) => RowSeed.of(kept.seed, one.id) : undefined,
+    seedOf: kept.seeds_models ? (one) => RowSeed.computeSeed(kept.seed, one.id) : undefined,
     needsReasoning: options.needsReasoning,
     withAtif: kept.format !== "sharegpt",
     keepsWorkspaces: options.keepsWorkspaces,
@@ -266,13 +266,13 @@ export const run = Effect.fn("BatchRun.run")(function*(options: Options) {
     rows: dataset.rows,
     journal,
     concurrency: workers,
-    sequentialBy: batchOf,
+    sequentialBy: computeBatchNumber,
     retries: options.retries,
     timeout: options.rowTimeout,
     limits: options.limits,
     run: (one, attempt, tell) => Effect.tap(options.elsewhere?.(one, attempt, row) ?? BatchRow.run(one, attempt, row, tell), ({ fields }) =>
-      Effect.andThen(tellSeed(() => askedIn(fields)), options.onAnswer?.(one, fields) ?? Effect.void)),
-    onFailure: BatchRow.decide,
+      Effect.andThen(tellSeed(() => listAskedRoutes(fields)), options.onAnswer?.(one, fields) ?? Effect.void)),
+    onFailure: BatchRow.decideOnFailure,
     onProgress: (progress) => {
       const isStrange = !isMentioned && progress.discarded >= suspicious && progress.finished === 0
       if (!isStrange) return onProgress(progress)
@@ -292,9 +292,9 @@ export const finish = Effect.fnUntraced(function*(directory: string, journal: Pi
   const paths = yield* Path.Path
   const { merged, totals } = yield* BatchFiles.merge(directory, journal.results, manifest)
   const path = paths.join(directory, BatchFiles.names.statistics)
-  const statistics = BatchFiles.statistics(totals, manifest, {
+  const statistics = BatchFiles.toStatistics(totals, manifest, {
     at: new Date(yield* Clock.currentTimeMillis).toISOString(),
-    seconds: seconds ?? (yield* BatchFiles.secondsIn(path))
+    seconds: seconds ?? (yield* BatchFiles.readDuration(path))
   })
   yield* BatchFiles.replaceJson(path, statistics)
   return { merged, statistics }

@@ -42,8 +42,8 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
-import { reasonOf } from "../../domain/PathProblem.ts"
-import { nearest } from "../../domain/Similarity.ts"
+import { describeReason } from "../../domain/PathProblem.ts"
+import { findNearest } from "../../domain/Similarity.ts"
 import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import { blockDecoders, gunzip } from "../../platform/Compression.ts"
 import * as Digest from "../../platform/Digest.ts"
@@ -102,12 +102,12 @@ const idFields = ["id", "row_id", "task_id", "instance_id"]
 /** The largest content of a compressed file. */
 const maxDecompressed = 4 * 1024 ** 3
 
-const formats: Readonly<Record<string, (text: string) => ReadonlyArray<Found>>> = {
-  jsonl: (text) => lines(text),
-  ndjson: (text) => lines(text),
-  json: (text) => document(text),
-  csv: (text) => cells(text, ","),
-  tsv: (text) => cells(text, "\t")
+const formats: Readonly<Record<string, (text: string) => ReadonlyArray<FoundRow>>> = {
+  jsonl: (text) => parseLines(text),
+  ndjson: (text) => parseLines(text),
+  json: (text) => parseDocument(text),
+  csv: (text) => parseCells(text, ","),
+  tsv: (text) => parseCells(text, "\t")
 }
 
 const known = [...Object.keys(formats), "parquet"]
@@ -115,29 +115,29 @@ const known = [...Object.keys(formats), "parquet"]
 /** Files of a dataset's folder that hold no rows. */
 const besides = new Set(["dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "package.json"])
 
-interface Found {
+interface FoundRow {
   readonly line: number
   readonly value: Option.Option<unknown>
   readonly problem?: string | undefined
 }
 
-const lines = (text: string): ReadonlyArray<Found> =>
-  text.replace(/^\uFEFF/, "").split("\n").flatMap((line, index): ReadonlyArray<Found> =>
+const parseLines = (text: string): ReadonlyArray<FoundRow> =>
+  text.replace(/^\uFEFF/, "").split("\n").flatMap((line, index): ReadonlyArray<FoundRow> =>
     line.trim() === "" ? [] : [{ line: index + 1, value: Json.parse(line), problem: "not valid JSON" }])
 
 /** A JSON file is an array of rows, an object with one (`{"data": […]}`), or lines in spite of its name. */
-const document = (text: string): ReadonlyArray<Found> => {
+const parseDocument = (text: string): ReadonlyArray<FoundRow> => {
   const whole = Option.getOrUndefined(Json.parse(text.replace(/^\uFEFF/, "")))
-  const list = Array.isArray(whole) ? whole : Object.values(Json.fields(whole)).find((value) => Array.isArray(value))
-  return list === undefined ? lines(text) : Json.items(list).map((value, index) => ({ line: index + 1, value: Option.some(value) }))
+  const list = Array.isArray(whole) ? whole : Object.values(Json.readFields(whole)).find((value) => Array.isArray(value))
+  return list === undefined ? parseLines(text) : Json.readItems(list).map((value, index) => ({ line: index + 1, value: Option.some(value) }))
 }
 
-const cells = (text: string, delimiter: string): ReadonlyArray<Found> => {
+const parseCells = (text: string, delimiter: string): ReadonlyArray<FoundRow> => {
   const [header, ...records] = CsvRecords.read(text, delimiter)
   if (header === undefined) return []
   if (!("cells" in header)) return [{ line: header.line, value: Option.none(), problem: `header: ${header.problem}` }]
   const names = header.cells.map((name) => name.trim())
-  return records.map((record): Found => {
+  return records.map((record): FoundRow => {
     const { line } = record
     if (!("cells" in record)) return { line, value: Option.none(), problem: record.problem }
     const { length } = record.cells
@@ -147,34 +147,34 @@ const cells = (text: string, delimiter: string): ReadonlyArray<Found> => {
 }
 
 /** JSON whose keys are in one order, so that equal values are equal texts. */
-const canonical = (value: unknown): string => {
-  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`
+const toCanonicalJson = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(toCanonicalJson).join()}]`
   if (!Json.isFields(value)) return JSON.stringify(value) ?? "null"
-  return `{${Object.keys(value).toSorted().map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join()}}`
+  return `{${Object.keys(value).toSorted().map((key) => `${JSON.stringify(key)}:${toCanonicalJson(value[key])}`).join()}}`
 }
 
-const collector = ({ idField, required = [] }: Options) => {
+const makeCollector = ({ idField, required = [] }: Options) => {
   const rows: Array<Row> = []
   const problems: Array<Problem> = []
   const used = new Map<string, Row>()
-  const problemOf = ({ problem, value }: Found): string | undefined => {
+  const findProblem = ({ problem, value }: FoundRow): string | undefined => {
     if (Option.isNone(value)) return problem ?? "not readable"
     const row = value.value
     if (!Json.isFields(row) || Array.isArray(row)) return "expected an object of named fields"
     for (const name of required) {
       const field = row[name]
       if (typeof field === "string" && field.trim() !== "") continue
-      const meant = field === undefined ? nearest(name, Object.keys(row)) : undefined
+      const meant = field === undefined ? findNearest(name, Object.keys(row)) : undefined
       return `"${name}" is ${field === undefined ? "missing" : typeof field === "string" ? "empty" : "not a text"}${meant === undefined ? "" : `; the row has "${meant}"`}`
     }
     return undefined
   }
-  const named = (fields: Json.Fields): string | undefined => {
-    const field = idField ?? idFields.find((name) => Json.word(fields[name]) !== "")
-    const id = field === undefined ? "" : Json.word(fields[field])
+  const readId = (fields: Json.Fields): string | undefined => {
+    const field = idField ?? idFields.find((name) => Json.readWord(fields[name]) !== "")
+    const id = field === undefined ? "" : Json.readWord(fields[field])
     return id === "" ? undefined : id
   }
-  const byContent = (digest: string): string => {
+  const makeContentId = (digest: string): string => {
     let id = `row-${digest}`
     for (let copy = 2; used.has(id); copy++) id = `row-${digest}-${copy}`
     return id
@@ -182,46 +182,46 @@ const collector = ({ idField, required = [] }: Options) => {
   return {
     rows,
     problems,
-    add: (file: string, found: Found): void => {
+    add: (file: string, found: FoundRow): void => {
       const { line, value } = found
-      const problem = problemOf(found)
-      const fields = Json.fields(Option.getOrUndefined(value))
+      const problem = findProblem(found)
+      const fields = Json.readFields(Option.getOrUndefined(value))
       if (problem !== undefined) return void problems.push({ file, line, message: problem })
-      const own = named(fields)
-      const digest = Digest.hex(canonical(fields), 16)
+      const own = readId(fields)
+      const digest = Digest.toHex(toCanonicalJson(fields), 16)
       const first = own === undefined ? undefined : used.get(own)
       if (first !== undefined) {
         return void problems.push({ file, line, message: `id "${own}" was used already in ${first.file === file ? "" : `${first.file} `}line ${first.line}` })
       }
-      const row = { id: own ?? byContent(digest), digest, index: rows.length, file, line, fields }
+      const row = { id: own ?? makeContentId(digest), digest, index: rows.length, file, line, fields }
       used.set(row.id, row)
       rows.push(row)
     }
   }
 }
 
-const formatOf = (name: string): string | undefined => /\.([a-z]+)(?:\.gz)?$/i.exec(name)?.[1]?.toLowerCase()
+const detectFormat = (name: string): string | undefined => /\.([a-z]+)(?:\.gz)?$/i.exec(name)?.[1]?.toLowerCase()
 
-const splitOf = (path: string): string | undefined => {
+const detectSplit = (path: string): string | undefined => {
   const found = /(?:^|[^a-z0-9])(train(?:ing)?|test(?:ing)?|validation|valid|val|dev|eval)(?![a-z])/i.exec(path)?.[1]?.toLowerCase()
   if (found === undefined) return undefined
   return found.startsWith("train") ? "train" : found.startsWith("test") || found === "eval" ? "test" : "validation"
 }
 
-const failed = (path: string) => (error: Parameters<typeof reasonOf>[0]) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${reasonOf(error)}` })
+const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${describeReason(error)}` })
 
 /** Data files of a folder, with those of other splits left out. */
-const filesIn = Effect.fnUntraced(function*(folder: string, split: string | undefined) {
+const listDataFiles = Effect.fnUntraced(function*(folder: string, split: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const names = (yield* Effect.mapError(fs.readDirectory(folder, { recursive: true }), failed(folder)))
+  const names = (yield* Effect.mapError(fs.readDirectory(folder, { recursive: true }), toReadError(folder)))
     .filter((name) => !name.split(/[\\/]/).some((part) => part.startsWith(".")) && !besides.has(paths.basename(name))).toSorted()
   const refused = names.filter((name) => /\.arrow$/i.test(name))
     .map((name): Problem => ({ file: name, message: "this format is not read here: convert it to JSONL (datasets: ds.to_json(\"data.jsonl\"))" }))
-  const data = names.filter((name) => known.includes(formatOf(name) ?? ""))
-  const splits = Array.from(new Set(data.flatMap((name) => splitOf(name) ?? []))).toSorted()
+  const data = names.filter((name) => known.includes(detectFormat(name) ?? ""))
+  const splits = Array.from(new Set(data.flatMap((name) => detectSplit(name) ?? []))).toSorted()
   const wanted = split ?? (splits.includes("train") ? "train" : splits[0])
-  const chosen = wanted === undefined || (split === undefined && splits.length < 2) ? data : data.filter((name) => splitOf(name) === wanted)
+  const chosen = wanted === undefined || (split === undefined && splits.length < 2) ? data : data.filter((name) => detectSplit(name) === wanted)
   if (chosen.length === 0) {
     const [first] = refused
     const message = split !== undefined && splits.length > 0
@@ -232,37 +232,37 @@ const filesIn = Effect.fnUntraced(function*(folder: string, split: string | unde
   return { files: chosen, refused }
 })
 
-const textOf = Effect.fnUntraced(function*(path: string) {
+const readText = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
-  if (!path.endsWith(".gz")) return yield* Effect.mapError(fs.readFileString(path), failed(path))
-  const bytes = gunzip(yield* Effect.mapError(fs.readFile(path), failed(path)), maxDecompressed)
+  if (!path.endsWith(".gz")) return yield* Effect.mapError(fs.readFileString(path), toReadError(path))
+  const bytes = gunzip(yield* Effect.mapError(fs.readFile(path), toReadError(path)), maxDecompressed)
   if (bytes === undefined) return yield* new DatasetError({ path, message: `dataset ${path} cannot be read: it is no gzip file, or is damaged` })
   return new TextDecoder().decode(bytes)
 })
 
 /** A value of a column as JSON has it. */
-const plain = (value: unknown): unknown => {
+const toPlainValue = (value: unknown): unknown => {
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value)
   if (value instanceof Date) return value.toISOString()
   if (value instanceof Uint8Array) return `[${value.length} bytes]`
-  if (Array.isArray(value)) return value.map(plain)
-  return Json.isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, plain(one)])) : value
+  if (Array.isArray(value)) return value.map(toPlainValue)
+  return Json.isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toPlainValue(one)])) : value
 }
 
-const parquetRows = Effect.fnUntraced(function*(path: string) {
+const readParquetRows = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
-  const { buffer, byteLength, byteOffset } = yield* Effect.mapError(fs.readFile(path), failed(path))
+  const { buffer, byteLength, byteOffset } = yield* Effect.mapError(fs.readFile(path), toReadError(path))
   // A copy with a buffer of its own, as the reader takes it.
   const file = new Uint8Array(buffer, byteOffset, byteLength).slice().buffer
   const { parquetReadObjects } = yield* Effect.mapError(
-    OptionalPackage.load("Parquet files need the package", ["hyparquet"], () => import("hyparquet").catch(OptionalPackage.absent)),
+    OptionalPackage.load("Parquet files need the package", ["hyparquet"], () => import("hyparquet").catch(OptionalPackage.rethrowImport)),
     ({ message }) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${message}` })
   )
   const rows = yield* Effect.tryPromise({
     try: () => parquetReadObjects({ file, compressors: blockDecoders }),
     catch: (error) => new DatasetError({ path, message: `dataset ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}` })
   })
-  return rows.map((row, index): Found => ({ line: index + 1, value: Option.some(plain(row)) }))
+  return rows.map((row, index): FoundRow => ({ line: index + 1, value: Option.some(toPlainValue(row)) }))
 })
 
 /** Reads the dataset at a path. Fails when there is no usable row. */
@@ -272,19 +272,19 @@ export const read = Effect.fn("Dataset.read")(function*(
 ): Effect.fn.Return<Dataset, DatasetError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const { type } = yield* Effect.mapError(fs.stat(path), failed(path))
+  const { type } = yield* Effect.mapError(fs.stat(path), toReadError(path))
   const isFolder = type === "Directory"
-  const format = formatOf(path)
+  const format = detectFormat(path)
   if (!isFolder && (format === undefined || !known.includes(format))) {
     return yield* new DatasetError({ path, message: `dataset ${path}: expected a ${known.map((name) => `.${name}`).join(", ")} file, or a folder of such files` })
   }
-  const { files, refused } = isFolder ? yield* filesIn(path, options.split) : { files: [path], refused: [] }
-  const { add, problems, rows } = collector(options)
+  const { files, refused } = isFolder ? yield* listDataFiles(path, options.split) : { files: [path], refused: [] }
+  const { add, problems, rows } = makeCollector(options)
   problems.push(...refused)
   for (const file of files) {
     const at = isFolder ? paths.join(path, file) : file
-    const parse = formats[formatOf(file) ?? ""]
-    const found = parse === undefined ? yield* parquetRows(at) : parse(yield* textOf(at))
+    const parse = formats[detectFormat(file) ?? ""]
+    const found = parse === undefined ? yield* readParquetRows(at) : parse(yield* readText(at))
     for (const one of found) add(file, one)
   }
   const limited = options.limit === undefined ? rows : rows.slice(0, options.limit)
@@ -293,14 +293,14 @@ export const read = Effect.fn("Dataset.read")(function*(
     const where = first === undefined ? "it is empty" : `${first.file}${first.line === undefined ? "" : ` line ${first.line}`}: ${first.message}`
     return yield* new DatasetError({ path, message: `dataset ${path} has no usable row: ${where}` })
   }
-  return { path, files, rows: limited, problems, digest: digestOf(limited) }
+  return { path, files, rows: limited, problems, digest: computeDigest(limited) }
 })
 
 /** Problems that are told one by one. */
 const shownProblems = 10
 
 /** Lines for a user about what of a dataset is left out: the first ones, and how many more. */
-export const linesOf = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> => {
+export const renderProblems = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> => {
   const more = problems.length - shownProblems
   return [
     ...problems.slice(0, shownProblems).map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}; left out`),
@@ -309,8 +309,8 @@ export const linesOf = (problems: ReadonlyArray<Problem>): ReadonlyArray<string>
 }
 
 /** Digest of rows, whatever their order. */
-export const digestOf = (rows: ReadonlyArray<Pick<Row, "digest" | "id">>): string =>
-  Digest.hex(rows.map(({ digest, id }) => `${id} ${digest}`).toSorted().join("\n"), 32)
+export const computeDigest = (rows: ReadonlyArray<Pick<Row, "digest" | "id">>): string =>
+  Digest.toHex(rows.map(({ digest, id }) => `${id} ${digest}`).toSorted().join("\n"), 32)
 
 /** Ids of rows that are not the same in two states of a dataset. */
 export interface Difference {
@@ -320,7 +320,7 @@ export interface Difference {
 }
 
 /** Compares the rows of an earlier state (ids with digests) with those of now. */
-export const difference = (before: ReadonlyMap<string, string>, now: ReadonlyArray<Pick<Row, "digest" | "id">>): Difference => {
+export const compareRows = (before: ReadonlyMap<string, string>, now: ReadonlyArray<Pick<Row, "digest" | "id">>): Difference => {
   const ids = new Set(now.map(({ id }) => id))
   return {
     added: now.filter(({ id }) => !before.has(id)).map(({ id }) => id),

@@ -13,31 +13,31 @@
  *
  * Source: `hermes-product.md` §5.1 and §5.2, `hermes-llm.md` §20.1.
  */
-import { nearest } from "../../domain/Similarity.ts"
+import { findNearest } from "../../domain/Similarity.ts"
 import * as Toolsets from "../../tool/Toolsets.ts"
 import * as RowSeed from "./RowSeed.ts"
 
 /** Percentages by toolset. */
 export type Distribution = Readonly<Record<string, number>>
 
-interface Described {
+interface DescribedDistribution {
   readonly description: string
   readonly toolsets: Distribution
 }
 
 const everything = ["web", "vision", "image_gen", "terminal", "file", "moa", "browser"]
 
-const all = (percentage: number): Distribution => Object.fromEntries(everything.map((name) => [name, percentage]))
+const makeUniform = (percentage: number): Distribution => Object.fromEntries(everything.map((name) => [name, percentage]))
 
 /** Distributions by name. */
-export const table: Readonly<Record<string, Described>> = {
-  default: { description: "All tools, always", toolsets: all(100) },
+export const table: Readonly<Record<string, DescribedDistribution>> = {
+  default: { description: "All tools, always", toolsets: makeUniform(100) },
   image_gen: { description: "Image generation with some research", toolsets: { image_gen: 90, vision: 90, web: 55, terminal: 45, moa: 10 } },
   research: { description: "Web research with browsing", toolsets: { web: 90, browser: 70, vision: 50, moa: 40, terminal: 10 } },
   science: { description: "Research with code and files", toolsets: { web: 95, terminal: 95, file: 95, vision: 65, browser: 50, image_gen: 15, moa: 10 } },
   development: { description: "Terminal and files, now and then the web", toolsets: { terminal: 80, file: 80, moa: 60, web: 30, vision: 10 } },
   safe: { description: "No terminal and no files", toolsets: { web: 80, browser: 70, vision: 60, image_gen: 60, moa: 50 } },
-  balanced: { description: "Each toolset in half of the rows", toolsets: all(50) },
+  balanced: { description: "Each toolset in half of the rows", toolsets: makeUniform(50) },
   minimal: { description: "The web alone", toolsets: { web: 100 } },
   terminal_only: { description: "Terminal and files", toolsets: { terminal: 100, file: 100 } },
   terminal_web: { description: "Terminal, files and the web", toolsets: { terminal: 100, file: 100, web: 100 } },
@@ -53,13 +53,13 @@ export const table: Readonly<Record<string, Described>> = {
 /** Names of the table. */
 export const names: ReadonlyArray<string> = Object.keys(table)
 
-const pairs = (text: string): Distribution | string => {
+const parsePairs = (text: string): Distribution | string => {
   const found: Record<string, number> = {}
   for (const part of text.split(",").map((part) => part.trim()).filter((part) => part !== "")) {
     const [name = "", percentage = ""] = part.split("=").map((word) => word.trim())
     const value = Number(percentage)
     if (!Object.hasOwn(Toolsets.catalogue, name)) {
-      const meant = nearest(name, Object.keys(Toolsets.catalogue))
+      const meant = findNearest(name, Object.keys(Toolsets.catalogue))
       return `there is no toolset "${name}"${meant === undefined ? ": `hermes tools` lists them" : `: did you mean "${meant}"?`}`
     }
     if (percentage === "" || !(value >= 0 && value <= 100)) return `"${part}": expected toolset=PERCENT from 0 to 100`
@@ -71,15 +71,15 @@ const pairs = (text: string): Distribution | string => {
 /** The distribution that a text means, or what is wrong with it. */
 export const find = (text: string): Distribution | string => {
   if (Object.hasOwn(table, text)) return table[text]?.toolsets ?? {}
-  if (text.includes("=")) return pairs(text)
-  const meant = nearest(text, names)
+  if (text.includes("=")) return parsePairs(text)
+  const meant = findNearest(text, names)
   return `there is no distribution "${text}": ${meant === undefined ? "list them with `hermes batch run --list-distributions`" : `did you mean "${meant}"?`}`
 }
 
 /** Toolsets of a row. `hasTools` tells which toolsets can be drawn; without one that can, nothing is drawn. */
 export const draw = (distribution: Distribution, seed: string, rowId: string, hasTools: (toolset: string) => boolean = () => true): ReadonlyArray<string> => {
   const possible = Object.entries(distribution).filter(([name, percentage]) => percentage > 0 && hasTools(name))
-  const drawn = possible.filter(([name, percentage]) => RowSeed.uniform(seed, rowId, name) * 100 < percentage).map(([name]) => name)
+  const drawn = possible.filter(([name, percentage]) => RowSeed.drawUniform(seed, rowId, name) * 100 < percentage).map(([name]) => name)
   if (drawn.length > 0) return drawn
   const [most] = possible.toSorted(([, a], [, b]) => b - a)
   return most === undefined ? [] : [most[0]]

@@ -23,7 +23,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Json from "../../domain/Json.ts"
-import { reasonOf } from "../../domain/PathProblem.ts"
+import { describeReason } from "../../domain/PathProblem.ts"
 
 /** The results cannot be read or written. `message` says why and what to do. */
 export class JournalError extends Schema.TaggedError<JournalError>("hermes-effect/JournalError")("JournalError", {
@@ -98,7 +98,7 @@ const isDefault = (name: string): boolean => name === defaultFile
 const newline = 10
 
 /** Order of the files: of two lines for one row, that of the later file counts. */
-const inOrder = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true })
+const compareNames = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true })
 
 const isFull = (error: PlatformError): boolean => {
   const { reason } = error
@@ -106,11 +106,11 @@ const isFull = (error: PlatformError): boolean => {
   return cause instanceof Error && "code" in cause && (cause.code === "ENOSPC" || cause.code === "EDQUOT")
 }
 
-const failed = (path: string, verb: "read" | "written") => (error: PlatformError): JournalError =>
+const toJournalError = (path: string, verb: "read" | "written") => (error: PlatformError): JournalError =>
   new JournalError({
     path,
     canResume: verb === "written",
-    message: `${path} cannot be ${verb}: ${reasonOf(error)}${isFull(error) ? "; finished rows are safe: free some space, then resume" : ""}`
+    message: `${path} cannot be ${verb}: ${describeReason(error)}${isFull(error) ? "; finished rows are safe: free some space, then resume" : ""}`
   })
 
 /** Beginning of every line of a journal. */
@@ -120,12 +120,12 @@ const beginning = "{\"row_id\":"
 const isForeign = (text: string): boolean => !text.startsWith(beginning) && !text.includes(`\n${beginning}`) && !beginning.startsWith(text.trimStart())
 
 /** Position behind the last whole line of a file. */
-const wholeUntil = (bytes: Uint8Array): number => bytes.lastIndexOf(newline) + 1
+const findWholeEnd = (bytes: Uint8Array): number => bytes.lastIndexOf(newline) + 1
 
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
-interface Write {
+interface PendingWrite {
   readonly text: string
   readonly done: Deferred.Deferred<void, JournalError>
 }
@@ -133,7 +133,7 @@ interface Write {
 /** Lines that wait for a file. */
 interface Queue {
   readonly turn: Semaphore.Semaphore
-  readonly writes: Array<Write>
+  readonly writes: Array<PendingWrite>
   users: number
 }
 
@@ -144,7 +144,7 @@ const appender = Effect.gen(function*() {
   /** Bytes of files that were written to; nobody else writes. */
   const sizes = new Map<string, number>()
 
-  const put = (path: string, text: string, isSynced: boolean): Effect.Effect<void, JournalError> =>
+  const writeText = (path: string, text: string, isSynced: boolean): Effect.Effect<void, JournalError> =>
     Effect.scoped(Effect.gen(function*() {
       const file = yield* fs.open(path, { flag: "a", mode: 0o600 })
       const before = sizes.get(path) ?? Number((yield* file.stat).size)
@@ -155,7 +155,7 @@ const appender = Effect.gen(function*() {
         Effect.onError(() => Effect.ignore(fs.truncate(path, before)))
       )
       sizes.set(path, before + bytes.length)
-    })).pipe(Effect.mapError(failed(path, "written")))
+    })).pipe(Effect.mapError(toJournalError(path, "written")))
 
   return (path: string, line: Json.Fields, before: Effect.Effect<void, JournalError>, isSynced: boolean): Effect.Effect<void, JournalError> =>
     Effect.uninterruptible(Effect.gen(function*() {
@@ -168,7 +168,7 @@ const appender = Effect.gen(function*() {
         const group = queue.writes.splice(0)
         if (group.length === 0) return Effect.void
         return Effect.flatMap(
-          Effect.exit(Effect.andThen(before, put(path, group.map(({ text }) => text).join(""), isSynced))),
+          Effect.exit(Effect.andThen(before, writeText(path, group.map(({ text }) => text).join(""), isSynced))),
           (exit) => Effect.sync(() => group.forEach(({ done }) => Deferred.doneUnsafe(done, exit)))
         )
       }))
@@ -177,29 +177,29 @@ const appender = Effect.gen(function*() {
     }))
 })
 
-const lineOf = (value: Json.Fields): ResultLine | undefined => {
+const toResultLine = (value: Json.Fields): ResultLine | undefined => {
   const { discarded, row_digest: digest, row_id: id, ...fields } = value
-  return typeof id !== "string" ? undefined : { id, digest: Json.string(digest), discarded: Json.string(discarded), fields }
+  return typeof id !== "string" ? undefined : { id, digest: Json.readString(digest), discarded: Json.readString(discarded), fields }
 }
 
 /** Lines of every row. */
 type Lines = Map<string, number>
 
-const oneMore = (lines: Lines, id: string): void => void lines.set(id, (lines.get(id) ?? 0) + 1)
+const incrementLines = (lines: Lines, id: string): void => void lines.set(id, (lines.get(id) ?? 0) + 1)
 
 /** Reads the files of a directory, in which `known` counts the lines; they are counted first when absent. */
-const reader = Effect.fnUntraced(function*(directory: string, isResults: (name: string) => boolean, known?: Lines) {
+const makeReader = Effect.fnUntraced(function*(directory: string, isResults: (name: string) => boolean, known?: Lines) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
 
   /** Whole lines of a file as objects; a file that is not there has none. */
-  const objects = Effect.fnUntraced(function*(name: string, told: Array<string>) {
+  const readObjects = Effect.fnUntraced(function*(name: string, told: Array<string>) {
     const path = paths.join(directory, name)
     const bytes = yield* fs.readFile(path).pipe(
       Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.succeed(new Uint8Array())),
-      Effect.mapError(failed(path, "read"))
+      Effect.mapError(toJournalError(path, "read"))
     )
-    const whole = wholeUntil(bytes)
+    const whole = findWholeEnd(bytes)
     const found: Array<Json.Fields> = []
     const text = decoder.decode(bytes.subarray(0, whole))
     text.split("\n").forEach((line, index) => {
@@ -212,8 +212,8 @@ const reader = Effect.fnUntraced(function*(directory: string, isResults: (name: 
   })
 
   const resultFiles = Effect.map(
-    Effect.mapError(fs.readDirectory(directory), failed(directory, "read")),
-    (names) => names.filter(isResults).toSorted(inOrder)
+    Effect.mapError(fs.readDirectory(directory), toJournalError(directory, "read")),
+    (names) => names.filter(isResults).toSorted(compareNames)
   )
 
   const results: Stream.Stream<ResultLine, JournalError> = Stream.unwrap(Effect.gen(function*() {
@@ -221,29 +221,29 @@ const reader = Effect.fnUntraced(function*(directory: string, isResults: (name: 
     // The last line of a row counts, whatever the file: it was run again because the row changed.
     const counts: Lines = new Map(known)
     if (known === undefined) {
-      for (const name of names) for (const value of (yield* objects(name, [])).found) oneMore(counts, Json.word(value["row_id"]))
+      for (const name of names) for (const value of (yield* readObjects(name, [])).found) incrementLines(counts, Json.readWord(value["row_id"]))
     }
     return Stream.fromIterable(names).pipe(
-      Stream.mapEffect((name) => objects(name, [])),
+      Stream.mapEffect((name) => readObjects(name, [])),
       Stream.flatMap(({ found }) => Stream.fromIterable(found)),
       Stream.filter((value) => {
-        const id = Json.word(value["row_id"])
+        const id = Json.readWord(value["row_id"])
         const left = (counts.get(id) ?? 1) - 1
         counts.set(id, left)
         return left === 0
       }),
       Stream.flatMap((value) => {
-        const line = lineOf(value)
+        const line = toResultLine(value)
         return line === undefined ? Stream.empty : Stream.succeed(line)
       })
     )
   }))
-  return { objects, resultFiles, results }
+  return { objects: readObjects, resultFiles, results }
 })
 
 /** Results of a directory, which another process may be writing to: reads whole lines, and changes nothing. */
-export const resultsOf = Effect.fn("RowJournal.resultsOf")(function*(directory: string, isResults: (name: string) => boolean = isDefault) {
-  const { results } = yield* reader(directory, isResults)
+export const readResults = Effect.fn("RowJournal.resultsOf")(function*(directory: string, isResults: (name: string) => boolean = isDefault) {
+  const { results } = yield* makeReader(directory, isResults)
   return results
 })
 
@@ -253,18 +253,18 @@ export const open = Effect.fn("RowJournal.open")(function*(
 ): Effect.fn.Return<Journal, JournalError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), failed(directory, "written"))
+  yield* Effect.mapError(fs.makeDirectory(directory, { recursive: true, mode: 0o700 }), toJournalError(directory, "written"))
   const append = yield* appender
   const lines: Lines = new Map()
-  const { objects, resultFiles, results } = yield* reader(directory, isResults, lines)
+  const { objects, resultFiles, results } = yield* makeReader(directory, isResults, lines)
   const problems: Array<string> = []
 
-  const load = Effect.fnUntraced(function*(name: string) {
+  const loadFile = Effect.fnUntraced(function*(name: string) {
     const { found, isForeign, path, rest, whole } = yield* objects(name, problems)
     if (isForeign) {
       return yield* new JournalError({ path, canResume: false, message: `${path} is there and has no results: it is left as it is; name another file or directory` })
     }
-    if (rest > 0) yield* Effect.mapError(fs.truncate(path, whole), failed(path, "written"))
+    if (rest > 0) yield* Effect.mapError(fs.truncate(path, whole), toJournalError(path, "written"))
     return found
   })
 
@@ -273,9 +273,9 @@ export const open = Effect.fn("RowJournal.open")(function*(
   const files = new Map<string, string>()
   const attempts = new Map<string, Attempts>()
   for (const name of yield* resultFiles) {
-    for (const value of yield* load(name)) {
-      oneMore(lines, Json.word(value["row_id"]))
-      const line = lineOf(value)
+    for (const value of yield* loadFile(name)) {
+      incrementLines(lines, Json.readWord(value["row_id"]))
+      const line = toResultLine(value)
       if (line === undefined) problems.push(`${paths.join(directory, name)}: a line has no row_id`)
       else {
         // Without the fields, which are large.
@@ -284,28 +284,28 @@ export const open = Effect.fn("RowJournal.open")(function*(
       }
     }
   }
-  for (const { attempt, event, row_digest: digest, row_id: id } of yield* load(attemptsFile)) {
-    if (typeof id === "string" && typeof attempt === "number") attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.string(digest) })
+  for (const { attempt, event, row_digest: digest, row_id: id } of yield* loadFile(attemptsFile)) {
+    if (typeof id === "string" && typeof attempt === "number") attempts.set(id, { number: attempt, isOpen: event === "begin", digest: Json.readString(digest) })
   }
 
-  const note = (row: RowKey, attempt: number, event: "begin" | "fail", message?: string) =>
+  const recordAttempt = (row: RowKey, attempt: number, event: "begin" | "fail", message?: string) =>
     Effect.andThen(
       append(paths.join(directory, attemptsFile), { row_id: row.id, row_digest: row.digest, event, attempt, error: message }, Effect.void, false),
       Effect.sync(() => void attempts.set(row.id, { number: attempt, isOpen: event === "begin", digest: row.digest }))
     )
 
   /** File for the result of a row, which is never in front of a line that it has already. */
-  const placeOf = (id: string): string => {
+  const chooseFile = (id: string): string => {
     const [wanted, last] = [fileOf(id), files.get(id)]
-    return last !== undefined && inOrder(last, wanted) > 0 ? last : wanted
+    return last !== undefined && compareNames(last, wanted) > 0 ? last : wanted
   }
 
-  const settle = (row: RowKey, discarded: string | undefined, fields: Json.Fields) => {
-    const file = placeOf(row.id)
+  const writeResult = (row: RowKey, discarded: string | undefined, fields: Json.Fields) => {
+    const file = chooseFile(row.id)
     return Effect.andThen(
       append(paths.join(directory, file), { row_id: row.id, row_digest: row.digest, discarded, ...fields }, before, true),
       Effect.sync(() => {
-        oneMore(lines, row.id)
+        incrementLines(lines, row.id)
         entries.set(row.id, { digest: row.digest, discarded })
         files.set(row.id, file)
         const last = attempts.get(row.id)
@@ -318,10 +318,10 @@ export const open = Effect.fn("RowJournal.open")(function*(
     entries,
     attempts,
     problems,
-    begin: (row, attempt) => note(row, attempt, "begin"),
-    fail: (row, attempt, message) => note(row, attempt, "fail", message),
-    finish: (row, fields) => settle(row, undefined, fields),
-    discard: (row, reason, fields = {}) => settle(row, reason, fields),
+    begin: (row, attempt) => recordAttempt(row, attempt, "begin"),
+    fail: (row, attempt, message) => recordAttempt(row, attempt, "fail", message),
+    finish: (row, fields) => writeResult(row, undefined, fields),
+    discard: (row, reason, fields = {}) => writeResult(row, reason, fields),
     results
   }
 })

@@ -26,7 +26,7 @@
  *     rows: [{ id: "a" }, { id: "b" }],
  *     journal,
  *     concurrency: 2,
- *     run: ({ id }) => Effect.succeed(RowPool.finished({ answer: id.length }, { costUsd: 0.01 }))
+ *     run: ({ id }) => Effect.succeed(RowPool.makeFinishedResult({ answer: id.length }, { costUsd: 0.01 }))
  *   })
  * })
  *
@@ -67,26 +67,26 @@ export interface Attempt {
 }
 
 /** Use of a row, for sums and estimates. */
-export interface Used {
+export interface RowUsage {
   readonly costUsd?: number | undefined
   readonly tokens?: number | undefined
 }
 
 /** Takes what a row uses on the way. */
-export type Tell = (used: Used) => Effect.Effect<void>
+export type UsageReporter = (used: RowUsage) => Effect.Effect<void>
 
 /** Result of a row. */
-export type Result = Used & {
+export type Result = RowUsage & {
   readonly fields: Json.Fields
   /** Reason why the row counts as done and has no result. */
   readonly discarded?: string | undefined
 }
 
 /** A row with a result. */
-export const finished = (fields: Json.Fields, used: Used = {}): Result => ({ ...used, fields })
+export const makeFinishedResult = (fields: Json.Fields, used: RowUsage = {}): Result => ({ ...used, fields })
 
 /** A row that is done without a result, and is not run again. */
-export const discarded = (reason: string, fields: Json.Fields = {}, used: Used = {}): Result => ({ ...used, fields, discarded: reason })
+export const makeDiscardedResult = (reason: string, fields: Json.Fields = {}, used: RowUsage = {}): Result => ({ ...used, fields, discarded: reason })
 
 /** Counts of a run, live and at its end. */
 export interface Progress {
@@ -141,7 +141,7 @@ export interface Options<Row extends RowKey, E, R> {
   readonly rows: ReadonlyArray<Row>
   readonly journal: Journal
   /** Does the work of a row; `tell` says what it uses on the way, which is a part of what its result says. */
-  readonly run: (row: Row, attempt: Attempt, tell: Tell) => Effect.Effect<Result, E, R>
+  readonly run: (row: Row, attempt: Attempt, tell: UsageReporter) => Effect.Effect<Result, E, R>
   /** Rows at a time; 4 when absent. */
   readonly concurrency?: number | undefined
   /** Rows with the same key run one after another, in order. */
@@ -168,12 +168,12 @@ export interface Options<Row extends RowKey, E, R> {
 export type RowEnd = "finished" | "discarded" | "failed"
 
 /** The failure of an attempt; interruption of the pool itself never gets here, and leaves the attempt open. */
-const failureOf = <E>(cause: Cause.Cause<E>): E | Cause.UnknownError => {
+const toFailure = <E>(cause: Cause.Cause<E>): E | Cause.UnknownError => {
   if (Cause.hasInterruptsOnly(cause)) return new Cause.UnknownError(undefined, "the row was interrupted")
-  return cause.reasons.find(Cause.isFailReason)?.error ?? new Cause.UnknownError(Cause.squash(cause), messageOf(Cause.squash(cause)))
+  return cause.reasons.find(Cause.isFailReason)?.error ?? new Cause.UnknownError(Cause.squash(cause), describeError(Cause.squash(cause)))
 }
 
-const messageOf = (error: unknown): string => {
+const describeError = (error: unknown): string => {
   const text = error instanceof Error ? error.message || error.name : String(error)
   return Redaction.redactText(text.replaceAll(/\s+/g, " ").trim())
 }
@@ -183,20 +183,20 @@ export const isSameRow = (one: Pick<RowKey, "digest">, other: Pick<RowKey, "dige
   one.digest === undefined || other.digest === undefined || one.digest === other.digest
 
 /** Rows that have to be run: those without a result for what they are now. */
-export const remaining = <Row extends RowKey>(rows: ReadonlyArray<Row>, { entries }: Journal): ReadonlyArray<Row> =>
+export const selectRemaining = <Row extends RowKey>(rows: ReadonlyArray<Row>, { entries }: Journal): ReadonlyArray<Row> =>
   rows.filter((row) => {
     const entry = entries.get(row.id)
     return entry === undefined || !isSameRow(entry, row)
   })
 
-const attemptOf = (row: RowKey, { attempts }: Journal): Attempt => {
+const chooseAttempt = (row: RowKey, { attempts }: Journal): Attempt => {
   const last = attempts.get(row.id)
   if (last === undefined) return { number: 1, goesOn: false }
   const isSame = isSameRow(last, row)
   return last.isOpen && isSame ? { number: last.number, goesOn: true } : { number: last.number + 1, goesOn: false }
 }
 
-const grouped = <Row>(rows: ReadonlyArray<Row>, keyOf: ((row: Row) => string | number) | undefined): ReadonlyArray<ReadonlyArray<Row>> =>
+const groupRows = <Row>(rows: ReadonlyArray<Row>, keyOf: ((row: Row) => string | number) | undefined): ReadonlyArray<ReadonlyArray<Row>> =>
   keyOf === undefined ? rows.map((row) => [row]) : Array.from(Map.groupBy(rows, keyOf).values())
 
 interface Counts {
@@ -210,18 +210,18 @@ interface Counts {
 }
 
 /** Adds to what a run used. */
-const use = (counts: { tokens: number; costUsd: number | undefined }, { costUsd, tokens = 0 }: Used): void => {
+const addUsage = (counts: { tokens: number; costUsd: number | undefined }, { costUsd, tokens = 0 }: RowUsage): void => {
   counts.tokens += tokens
   if (costUsd !== undefined) counts.costUsd = (counts.costUsd ?? 0) + costUsd
 }
 
 /** Use of a result, but for the part that was told before. */
-const more = ({ costUsd, tokens = 0 }: Used, told: Used): Used => ({
+const subtractReported = ({ costUsd, tokens = 0 }: RowUsage, told: RowUsage): RowUsage => ({
   tokens: Math.max(0, tokens - (told.tokens ?? 0)),
   costUsd: costUsd === undefined ? undefined : Math.max(0, costUsd - (told.costUsd ?? 0))
 })
 
-const progressOf = (counts: Counts, total: number, before: number, millis: number): Progress => {
+const computeProgress = (counts: Counts, total: number, before: number, millis: number): Progress => {
   const { costUsd, discarded, failed, finished } = counts
   const done = finished + discarded + failed
   const left = total - before - done
@@ -241,14 +241,14 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
   { concurrency = 4, journal, limits = {}, onFailure, onProgress, onRow, retries = 2, retryDelay = "1 second", run, rows, sequentialBy, stopWhen, timeout }: Options<Row, E, R>
 ): Effect.fn.Return<Summary, JournalError, R> {
   const began = yield* Clock.currentTimeMillis
-  const todo = remaining(rows, journal)
+  const todo = selectRemaining(rows, journal)
   const counts: Counts = { finished: 0, discarded: 0, failed: 0, running: 0, retried: 0, tokens: 0, costUsd: undefined }
   const failures: Array<FailedRow> = []
   const before = rows.length - todo.length
   const turn = yield* Semaphore.make(1)
   let stopped: string | undefined
 
-  const progress = Effect.map(Clock.currentTimeMillis, (now) => progressOf(counts, rows.length, before, now - began))
+  const progress = Effect.map(Clock.currentTimeMillis, (now) => computeProgress(counts, rows.length, before, now - began))
   const tell = onProgress === undefined ? Effect.void : turn.withPermits(1)(Effect.flatMap(progress, onProgress))
   const limit = timeout === undefined ? undefined : Duration.fromInputUnsafe(timeout)
 
@@ -258,22 +258,22 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
       stopped ??= reason
       return Effect.asVoid(Deferred.succeed(halted, undefined))
     })
-  const exceeded = (): string | undefined => {
+  const describeExceededLimit = (): string | undefined => {
     if (limits.costUsd !== undefined && (counts.costUsd ?? 0) >= limits.costUsd) return `the limit of $${limits.costUsd} is reached`
     return limits.tokens !== undefined && counts.tokens >= limits.tokens ? `the limit of ${limits.tokens} tokens is reached` : undefined
   }
   /** Counts what was used; does nothing more when that is too much. */
-  const count = (used: Used): Effect.Effect<void> =>
+  const countUsage = (used: RowUsage): Effect.Effect<void> =>
     Effect.suspend(() => {
-      use(counts, used)
-      const reason = exceeded()
+      addUsage(counts, used)
+      const reason = describeExceededLimit()
       return reason === undefined ? Effect.void : halt(reason)
     })
 
-  const once = (row: Row, attempt: Attempt, told: { tokens: number; costUsd: number | undefined }): Effect.Effect<Result, E | RowTimeout, R> => {
+  const runAttempt = (row: Row, attempt: Attempt, told: { tokens: number; costUsd: number | undefined }): Effect.Effect<Result, E | RowTimeout, R> => {
     const work = run(row, attempt, (used) => Effect.suspend(() => {
-      use(told, used)
-      return count(used)
+      addUsage(told, used)
+      return countUsage(used)
     }))
     return limit === undefined ? work : Effect.timeoutOrElse(work, {
       duration: limit,
@@ -281,11 +281,11 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
     })
   }
 
-  const settle = Effect.fnUntraced(function*(row: Row, { discarded, fields, ...used }: Result, told: Used) {
+  const storeResult = Effect.fnUntraced(function*(row: Row, { discarded, fields, ...used }: Result, told: RowUsage) {
     yield* discarded === undefined ? journal.finish(row, fields) : journal.discard(row, discarded, fields)
     const end = discarded === undefined ? "finished" : "discarded"
     counts[end]++
-    yield* count(more(used, told))
+    yield* countUsage(subtractReported(used, told))
     yield* onRow?.(row, end) ?? Effect.void
   }, Effect.uninterruptible)
 
@@ -295,16 +295,16 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
     yield* onRow?.(row, "failed") ?? Effect.void
   })
 
-  const attempted = Effect.fnUntraced(function*(row: Row) {
-    const first = attemptOf(row, journal)
+  const runWithRetries = Effect.fnUntraced(function*(row: Row) {
+    const first = chooseAttempt(row, journal)
     for (let tried = 0;; tried++) {
       const attempt = tried === 0 ? first : { number: first.number + tried, goesOn: false }
       yield* journal.begin(row, attempt.number)
       const told = { tokens: 0, costUsd: undefined }
-      const exit = yield* Effect.exit(once(row, attempt, told))
-      if (Exit.isSuccess(exit)) return yield* settle(row, exit.value, told)
-      const error = failureOf(exit.cause)
-      const message = messageOf(error)
+      const exit = yield* Effect.exit(runAttempt(row, attempt, told))
+      if (Exit.isSuccess(exit)) return yield* storeResult(row, exit.value, told)
+      const error = toFailure(exit.cause)
+      const message = describeError(error)
       yield* journal.fail(row, attempt.number, message)
       const decision = onFailure?.(error, row) ?? "retry"
       if (decision === "stop") stopped ??= message
@@ -315,19 +315,19 @@ export const run = Effect.fn("RowPool.run")(function*<Row extends RowKey, E, R>(
     }
   })
 
-  const one = Effect.fnUntraced(function*(row: Row) {
-    stopped ??= exceeded() ?? (stopWhen === undefined ? undefined : stopWhen(yield* progress))
+  const runRow = Effect.fnUntraced(function*(row: Row) {
+    stopped ??= describeExceededLimit() ?? (stopWhen === undefined ? undefined : stopWhen(yield* progress))
     if (stopped !== undefined) return
     counts.running++
     yield* tell
-    yield* Effect.ensuring(attempted(row), Effect.sync(() => counts.running--))
+    yield* Effect.ensuring(runWithRetries(row), Effect.sync(() => counts.running--))
     yield* tell
   })
 
   yield* tell
   const time = limits.duration
   const late = time === undefined ? Effect.never : Effect.andThen(Effect.sleep(time), halt(`the limit of ${Duration.toSeconds(time)} s is reached`))
-  yield* Effect.forEach(grouped(todo, sequentialBy), (group) => Effect.forEach(group, one, { discard: true }), { concurrency, discard: true }).pipe(
+  yield* Effect.forEach(groupRows(todo, sequentialBy), (group) => Effect.forEach(group, runRow, { discard: true }), { concurrency, discard: true }).pipe(
     Effect.raceFirst(Deferred.await(halted)),
     Effect.raceFirst(late)
   )

@@ -29,7 +29,7 @@ export interface ToolStat {
 }
 
 /** Facts of a row that its record does not have. */
-export interface About {
+export interface RowContext {
   readonly promptIndex: number
   readonly batch: number
   readonly prompt: string
@@ -60,30 +60,30 @@ export const isFailure = (result: unknown): boolean => {
   const text = (result === undefined || result === null ? "" : Json.toText(result)).trim()
   if (text === "") return true
   if (/^error:/i.test(text)) return true
-  const fields = Json.fields(Json.parsed(text))
+  const fields = Json.readFields(Json.parseOrKeep(text))
   return (fields["error"] !== undefined && fields["error"] !== null && fields["error"] !== "") || fields["success"] === false
 }
 
-const callsOf = (run: Run): ReadonlyArray<Call> => run.steps.flatMap(({ calls }) => calls.flatMap((call) => [call, ...call.calls]))
+const listCalls = (run: Run): ReadonlyArray<Call> => run.steps.flatMap(({ calls }) => calls.flatMap((call) => [call, ...call.calls]))
 
 /** A call that the tools did not run counts as failed, whatever its text says. */
-const failed = ({ end, result }: Pick<Call, "end" | "result">): boolean =>
+const isFailedCall = ({ end, result }: Pick<Call, "end" | "result">): boolean =>
   end === undefined || end.status === "blocked" || end.status === "cancelled" || isFailure(result?.result ?? end.output)
 
 /** Counts of tools, one entry for every known tool. */
-export const toolStats = (calls: ReadonlyArray<Pick<Call, "end" | "name" | "result">>, known: ReadonlyArray<string>): Readonly<Record<string, ToolStat>> => {
+export const countToolCalls = (calls: ReadonlyArray<Pick<Call, "end" | "name" | "result">>, known: ReadonlyArray<string>): Readonly<Record<string, ToolStat>> => {
   const stats = new Map<string, ToolStat>(known.map((name) => [name, { count: 0, success: 0, failure: 0 }]))
   for (const call of calls) {
     const { count, failure, success } = stats.get(call.name) ?? { count: 0, success: 0, failure: 0 }
-    const bad = failed(call)
+    const bad = isFailedCall(call)
     stats.set(call.name, { count: count + 1, success: success + (bad ? 0 : 1), failure: failure + (bad ? 1 : 0) })
   }
   return Object.fromEntries(stats)
 }
 
-const iso = (millis: number): string => new Date(millis).toISOString()
+const formatTime = (millis: number): string => new Date(millis).toISOString()
 
-const attemptFields = ({ end, endedAt, start, startedAt }: Attempt) => ({
+const toAttemptFields = ({ end, endedAt, start, startedAt }: Attempt) => ({
   step: start.step,
   attempt: start.attempt,
   api_request_id: start.apiRequestId,
@@ -92,7 +92,7 @@ const attemptFields = ({ end, endedAt, start, startedAt }: Attempt) => ({
   api_mode: start.route.apiMode,
   model: end?.model ?? start.route.model,
   status: end?.status ?? "interrupted",
-  started_at: iso(startedAt),
+  started_at: formatTime(startedAt),
   duration_ms: endedAt === undefined ? null : endedAt - startedAt,
   first_part_ms: end?.firstPartAt === undefined ? null : end.firstPartAt - startedAt,
   finish_reason: end?.finishReason ?? null,
@@ -101,14 +101,14 @@ const attemptFields = ({ end, endedAt, start, startedAt }: Attempt) => ({
   error: end?.failure ?? null
 })
 
-const callFields = ({ end, endedAt, id, name, startedAt, step }: Call) => ({
+const toCallFields = ({ end, endedAt, id, name, startedAt, step }: Call) => ({
   step: step?.number ?? null,
   call_id: id,
   name,
   status: end?.status ?? "interrupted",
   ran: end?.ran ?? null,
   reason: end?.reason ?? null,
-  started_at: iso(startedAt),
+  started_at: formatTime(startedAt),
   duration_ms: end === undefined || endedAt === undefined ? null : Math.round(end.durationMillis)
 })
 
@@ -122,12 +122,12 @@ export interface RowFields {
   readonly isCompleted: boolean
 }
 
-const thinks = (message: Prompt.Message): boolean =>
+const hasThoughts = (message: Prompt.Message): boolean =>
   message.role === "assistant" && message.content.some((part) =>
     part.type === "reasoning" ? part.text.trim() !== "" : part.type === "text" && /<(think|REASONING_SCRATCHPAD)>\s*[^\s<]/i.test(part.text))
 
 /** The trajectory without the text that is never saved. */
-const withoutEphemeral = (trajectory: Trajectory | undefined, ephemeral: string | undefined): Trajectory | undefined =>
+const removeEphemeral = (trajectory: Trajectory | undefined, ephemeral: string | undefined): Trajectory | undefined =>
   trajectory === undefined || ephemeral === undefined || ephemeral.trim() === "" ? trajectory : {
     ...trajectory,
     steps: trajectory.steps.map((step) =>
@@ -135,34 +135,34 @@ const withoutEphemeral = (trajectory: Trajectory | undefined, ephemeral: string 
   }
 
 /** The row of a run: of its session, and of those that go on from it after a compaction, in order. */
-export const make = (trees: ReadonlyArray<SessionTree>, about: About): RowFields => {
+export const make = (trees: ReadonlyArray<SessionTree>, about: RowContext): RowFields => {
   const newest = trees.at(-1)
   const runs = trees.flatMap(({ sessionId, tree }) => tree.roots.filter((run) => run.sessionId === sessionId))
   const last = runs.at(-1)
   const attempts = runs.flatMap((run) => run.steps.flatMap((step) => step.attempts))
   const answered = attempts.filter(({ end }) => end?.status === "answered")
-  const calls = runs.flatMap(callsOf)
+  const calls = runs.flatMap(listCalls)
   const messages = newest === undefined ? [] : newest.tree.conversation(newest.sessionId).flatMap(({ message }) => message ?? [])
   const lastAttempt = newest?.tree.roots.findLast(({ sessionId }) => sessionId === newest.sessionId)?.steps.at(-1)?.attempts.at(-1)
   const tools = lastAttempt === undefined ? [] : newest?.tree.tools(lastAttempt) ?? []
   const usage = runs.reduce((sum, { end }) => end === undefined ? sum : Usage.add(sum, end.usage), Usage.zero)
-  const cost = Cost.spent(runs.reduce((sum, { end }) => end === undefined ? sum : Cost.plus(sum, Cost.fromSpent(end.cost)), Cost.nothing))
+  const cost = Cost.toSpent(runs.reduce((sum, { end }) => end === undefined ? sum : Cost.addCall(sum, Cost.fromSpent(end.cost)), Cost.nothing))
   // A process that died behind the last answer left no end, and one that was stopped there an interruption: the answer is there, and whole.
   const ended = last?.end?.exit
   const exit = ended === undefined || about.isAnswered && ended === "interrupted" ? "text_response" : ended
   const isCompleted = exit === "text_response"
-  const stats = toolStats(calls, about.knownTools)
+  const stats = countToolCalls(calls, about.knownTools)
   const model = answered.at(-1)?.start.route.model ?? last?.start?.model ?? ""
-  const atif = about.withAtif && newest !== undefined ? withoutEphemeral(FromRuns.trajectory(newest.tree, newest.sessionId), about.ephemeral) : undefined
+  const atif = about.withAtif && newest !== undefined ? removeEphemeral(FromRuns.buildTrajectory(newest.tree, newest.sessionId), about.ephemeral) : undefined
   return {
-    hasReasoning: messages.some(thinks),
+    hasReasoning: messages.some(hasThoughts),
     usage,
     costUsd: cost.usd === null || cost.status === "unknown" ? undefined : cost.usd,
     isCompleted,
     fields: {
       prompt_index: about.promptIndex,
-      conversations: ShareGpt.conversations(messages, tools),
-      metadata: { batch_num: about.batch, timestamp: iso(about.at), model },
+      conversations: ShareGpt.toConversations(messages, tools),
+      metadata: { batch_num: about.batch, timestamp: formatTime(about.at), model },
       completed: isCompleted,
       partial: !isCompleted,
       api_calls: answered.length,
@@ -177,13 +177,13 @@ export const make = (trees: ReadonlyArray<SessionTree>, about: About): RowFields
         system_prompt: about.systemPrompt,
         exit,
         error: last?.end?.failure ?? null,
-        started_at: runs[0] === undefined ? null : iso(runs[0].startedAt),
+        started_at: runs[0] === undefined ? null : formatTime(runs[0].startedAt),
         duration_ms: runs.reduce((sum, run) => sum + (run.endedAt === undefined ? 0 : run.endedAt - run.startedAt), 0),
         usage: Usage.toWire(usage),
         cost: Cost.toWire(cost),
-        model_calls: attempts.map(attemptFields),
-        side_tasks: runs.flatMap((run) => run.sideTasks).map(attemptFields),
-        tool_calls: calls.map(callFields)
+        model_calls: attempts.map(toAttemptFields),
+        side_tasks: runs.flatMap((run) => run.sideTasks).map(toAttemptFields),
+        tool_calls: calls.map(toCallFields)
       },
       ...atif === undefined ? {} : { atif }
     }

@@ -6,9 +6,9 @@
  * ```ts
  * import { RowSeed } from "hermes-effect"
  *
- * console.log(RowSeed.of("7", "row-1") === RowSeed.of("7", "row-1"))
+ * console.log(RowSeed.computeSeed("7", "row-1") === RowSeed.computeSeed("7", "row-1"))
  * // => true
- * console.log(RowSeed.note({ provider: "anthropic", model: "claude-sonnet-4-6", apiMode: "anthropic_messages" }, "only draws follow it"))
+ * console.log(RowSeed.describeIgnoredSeed({ provider: "anthropic", model: "claude-sonnet-4-6", apiMode: "anthropic_messages" }, "only draws follow it"))
  * // => The seed is not told to anthropic/claude-sonnet-4-6, whose protocol (anthropic_messages) has none: only draws follow it.
  * ```
  *
@@ -18,18 +18,18 @@ import * as ApiMode from "../../domain/ApiMode.ts"
 import * as Digest from "../../platform/Digest.ts"
 
 /** A number from 0 to 1 that depends on the texts alone. */
-export const uniform = (...texts: ReadonlyArray<string>): number => Number.parseInt(Digest.hex(texts.join("\u0000"), 12), 16) / 16 ** 12
+export const drawUniform = (...texts: ReadonlyArray<string>): number => Number.parseInt(Digest.toHex(texts.join("\u0000"), 12), 16) / 16 ** 12
 
 /** Seed of a row for models: a whole number that the seed of the run and the row's id make. */
-export const of = (seed: string, rowId: string): number => Math.floor(uniform(seed, rowId) * 2 ** 31)
+export const computeSeed = (seed: string, rowId: string): number => Math.floor(drawUniform(seed, rowId) * 2 ** 31)
 
 /** A route that a row asks, or asked. */
-export interface Asked {
+export interface AskedRoute {
   readonly provider: string
   readonly model: string
   readonly apiMode: string
 }
 
 /** The line for users whose seed a model is not told; undefined where it is. `otherwise` says what the seed does then. */
-export const note = ({ apiMode, model, provider }: Asked, otherwise: string): string | undefined =>
-  ApiMode.takesSeed(apiMode) ? undefined : `The seed is not told to ${provider}/${model}, whose protocol (${apiMode}) has none: ${otherwise}.`
+export const describeIgnoredSeed = ({ apiMode, model, provider }: AskedRoute, otherwise: string): string | undefined =>
+  ApiMode.canTakeSeed(apiMode) ? undefined : `The seed is not told to ${provider}/${model}, whose protocol (${apiMode}) has none: ${otherwise}.`

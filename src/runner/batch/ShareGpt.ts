@@ -27,66 +27,66 @@ export interface CallBlock {
   readonly arguments: Json.Fields
 }
 
-const block = (tag: string, content: string): string => `<${tag}>\n${content}\n</${tag}>`
+const wrapBlock = (tag: string, content: string): string => `<${tag}>\n${content}\n</${tag}>`
 
 /** The `system` turn for tools. */
-export const systemTurn = (tools: ReadonlyArray<ToolDefinition>): Turn => {
+export const makeSystemTurn = (tools: ReadonlyArray<ToolDefinition>): Turn => {
   const listed = tools.map(({ description, name, parameters }) => ({ name, description, parameters, required: null }))
   return {
     from: "system",
     value: [
       "You can call functions. Their signatures stand between <tools> and </tools>. Call one or more of them where they help, with values that the",
       "conversation gives and not with guesses. Results come back between <tool_response> and </tool_response>.",
-      block("tools", JSON.stringify(listed)),
+      wrapBlock("tools", JSON.stringify(listed)),
       "Write each call as one JSON object with the keys \"name\" and \"arguments\":",
-      block("tool_call", "{\"name\": <name of the function>, \"arguments\": <object of arguments>}")
+      wrapBlock("tool_call", "{\"name\": <name of the function>, \"arguments\": <object of arguments>}")
     ].join("\n")
   }
 }
 
 const picture = "[screenshot]"
 
-const partText = (part: { readonly type: string; readonly text?: string }): string => part.type === "text" ? part.text ?? "" : part.type === "file" ? picture : ""
+const renderPart = (part: { readonly type: string; readonly text?: string }): string => part.type === "text" ? part.text ?? "" : part.type === "file" ? picture : ""
 
-const withThinkTags = (text: string): string => text.replaceAll(/<(\/?)REASONING_SCRATCHPAD>/gi, "<$1think>")
+const replaceScratchpadTags = (text: string): string => text.replaceAll(/<(\/?)REASONING_SCRATCHPAD>/gi, "<$1think>")
 
-const argumentsOf = (params: unknown): Json.Fields => {
-  const value = typeof params === "string" ? Json.parsed(params) : params
+const parseArguments = (params: unknown): Json.Fields => {
+  const value = typeof params === "string" ? Json.parseOrKeep(params) : params
   return Json.isFields(value) && !Array.isArray(value) ? value : {}
 }
 
-const gptTurn = ({ content }: Prompt.AssistantMessage): Turn => {
+const toGptTurn = ({ content }: Prompt.AssistantMessage): Turn => {
   const reasoning = content.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n").trim()
-  const text = withThinkTags(content.map(partText).join("")).trim()
-  const calls = content.flatMap((part) => part.type === "tool-call" ? [block("tool_call", JSON.stringify({ name: part.name, arguments: argumentsOf(part.params) }))] : [])
+  const text = replaceScratchpadTags(content.map(renderPart).join("")).trim()
+  const calls = content.flatMap((part) => part.type === "tool-call" ? [wrapBlock("tool_call", JSON.stringify({ name: part.name, arguments: parseArguments(part.params) }))] : [])
   const hasOwn = reasoning === "" && text.startsWith("<think>")
-  const think = hasOwn ? [] : [block("think", withThinkTags(reasoning))]
+  const think = hasOwn ? [] : [wrapBlock("think", replaceScratchpadTags(reasoning))]
   return { from: "gpt", value: [...think, ...text === "" ? [] : [text], ...calls].join("\n") }
 }
 
-const resultText = ({ modelOutput = [], result }: Prompt.ToolResultPart): unknown => {
+const renderResult = ({ modelOutput = [], result }: Prompt.ToolResultPart): unknown => {
   const pictures = modelOutput.filter(({ type }) => type === "file").map(() => picture)
   const text = result === undefined || result === null ? "" : Json.toText(result)
-  return pictures.length === 0 ? Json.parsed(text) : [text, ...pictures].filter((one) => one !== "").join("\n")
+  return pictures.length === 0 ? Json.parseOrKeep(text) : [text, ...pictures].filter((one) => one !== "").join("\n")
 }
 
-const responses = ({ content }: Prompt.ToolMessage): ReadonlyArray<string> =>
+const renderResponses = ({ content }: Prompt.ToolMessage): ReadonlyArray<string> =>
   content.flatMap((part) =>
-    part.type === "tool-result" ? [block("tool_response", JSON.stringify({ tool_call_id: part.id, name: part.name, content: resultText(part) }))] : [])
+    part.type === "tool-result" ? [wrapBlock("tool_response", JSON.stringify({ tool_call_id: part.id, name: part.name, content: renderResult(part) }))] : [])
 
 /** The turns of a conversation without its system prompt. */
-export const turns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Turn> => {
+export const toTurns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Turn> => {
   const found: Array<Turn> = []
   for (const message of messages) {
     switch (message.role) {
       case "user":
-        found.push({ from: "human", value: message.content.map(partText).filter((text) => text !== "").join("\n") })
+        found.push({ from: "human", value: message.content.map(renderPart).filter((text) => text !== "").join("\n") })
         break
       case "assistant":
-        found.push(gptTurn(message))
+        found.push(toGptTurn(message))
         break
       case "tool": {
-        const value = responses(message).join("\n")
+        const value = renderResponses(message).join("\n")
         const last = found.at(-1)
         if (last?.from === "tool") found[found.length - 1] = { from: "tool", value: `${last.value}\n${value}` }
         else found.push({ from: "tool", value })
@@ -100,19 +100,19 @@ export const turns = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Tu
 }
 
 /** A whole trajectory. */
-export const conversations = (messages: ReadonlyArray<Prompt.Message>, tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Turn> =>
-  [systemTurn(tools), ...turns(messages)]
+export const toConversations = (messages: ReadonlyArray<Prompt.Message>, tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Turn> =>
+  [makeSystemTurn(tools), ...toTurns(messages)]
 
 /** Calls of a `gpt` turn. */
-export const callsOf = ({ value }: Turn): ReadonlyArray<CallBlock> =>
-  Array.from(value.matchAll(/<tool_call>\n([\s\S]*?)\n<\/tool_call>/g), ([, text = ""]) => Json.fields(Json.parsed(text)))
-    .flatMap((fields) => typeof fields["name"] === "string" ? [{ name: fields["name"], arguments: Json.fields(fields["arguments"]) }] : [])
+export const parseCalls = ({ value }: Turn): ReadonlyArray<CallBlock> =>
+  Array.from(value.matchAll(/<tool_call>\n([\s\S]*?)\n<\/tool_call>/g), ([, text = ""]) => Json.readFields(Json.parseOrKeep(text)))
+    .flatMap((fields) => typeof fields["name"] === "string" ? [{ name: fields["name"], arguments: Json.readFields(fields["arguments"]) }] : [])
 
 /** Turns of a stored row; undefined where it has none that can be read. */
 export const read = (value: unknown): ReadonlyArray<Turn> | undefined => {
   if (!Array.isArray(value)) return undefined
   const found = value.flatMap((one): ReadonlyArray<Turn> => {
-    const { from, value: text } = Json.fields(one)
+    const { from, value: text } = Json.readFields(one)
     return typeof text === "string" && (from === "system" || from === "human" || from === "gpt" || from === "tool") ? [{ from, value: text }] : []
   })
   return found.length === value.length ? found : undefined

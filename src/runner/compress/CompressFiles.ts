@@ -15,7 +15,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Stream from "effect/Stream"
 import * as Json from "../../domain/Json.ts"
-import { reasonOf } from "../../domain/PathProblem.ts"
+import { describeReason } from "../../domain/PathProblem.ts"
 import * as Digest from "../../platform/Digest.ts"
 import * as BatchFiles from "../batch/BatchFiles.ts"
 import { BatchError } from "../batch/BatchFiles.ts"
@@ -34,7 +34,7 @@ export interface Options<E, R> extends TrajectoryCompressor.Options {
   readonly samplePercent: number | undefined
   readonly seed: number
   /** Absent for a run that only counts. */
-  readonly summarise: TrajectoryCompressor.Summarise<E, R> | undefined
+  readonly summarise: TrajectoryCompressor.Summariser<E, R> | undefined
   readonly onProgress: (done: number) => Effect.Effect<void>
   readonly onProblem: (text: string) => Effect.Effect<void>
 }
@@ -67,17 +67,17 @@ interface Line {
   readonly turns: ReadonlyArray<ShareGpt.Turn>
 }
 
-const noSums = (): Sums => ({
+const makeSums = (): Sums => ({
   rows: 0, compressed: 0, unchanged: 0, overLimit: 0, dropped: 0, unreadable: 0, placeholders: 0, summaryCalls: 0, summaryErrors: 0, tokensBefore: 0, tokensAfter: 0
 })
 
-const failed = (path: string) => (error: Parameters<typeof reasonOf>[0]) => new BatchError({ message: `${path} cannot be read: ${reasonOf(error)}`, isInput: true })
+const toReadError = (path: string) => (error: Parameters<typeof describeReason>[0]) => new BatchError({ message: `${path} cannot be read: ${describeReason(error)}`, isInput: true })
 
 /** True when a row is in the sample: its own number decides, so that the same rows are taken again. */
 const isSampled = (file: string, number: number, { samplePercent, seed }: Pick<Options<never, never>, "samplePercent" | "seed">): boolean =>
-  samplePercent === undefined || Number.parseInt(Digest.hex(`${seed} ${file} ${number}`, 8), 16) / 16 ** 8 * 100 < samplePercent
+  samplePercent === undefined || Number.parseInt(Digest.toHex(`${seed} ${file} ${number}`, 8), 16) / 16 ** 8 * 100 < samplePercent
 
-const add = (sums: Sums, { compressed_tokens: after, is_placeholder: isPlaceholder, original_tokens: before, still_over_limit: isOver, summary_calls: calls, summary_errors: errors, was_compressed: was }: TrajectoryCompressor.Metrics): void => {
+const addMetrics = (sums: Sums, { compressed_tokens: after, is_placeholder: isPlaceholder, original_tokens: before, still_over_limit: isOver, summary_calls: calls, summary_errors: errors, was_compressed: was }: TrajectoryCompressor.Metrics): void => {
   sums[was ? "compressed" : "unchanged"]++
   if (isOver) sums.overLimit++
   if (isPlaceholder) sums.placeholders++
@@ -87,10 +87,10 @@ const add = (sums: Sums, { compressed_tokens: after, is_placeholder: isPlacehold
   sums.tokensAfter += after
 }
 
-const ratio = (part: number, whole: number): number => whole === 0 ? 1 : Math.round(part / whole * 10_000) / 10_000
+const computeRatio = (part: number, whole: number): number => whole === 0 ? 1 : Math.round(part / whole * 10_000) / 10_000
 
 /** `compression_metrics.json`. */
-export const metricsOf = (sums: Sums, { protectLast, summaryTokens, targetTokens }: TrajectoryCompressor.Options) => ({
+export const toMetrics = (sums: Sums, { protectLast, summaryTokens, targetTokens }: TrajectoryCompressor.Options) => ({
   token_estimate: "characters / 4",
   target_tokens: targetTokens,
   summary_tokens: summaryTokens,
@@ -107,15 +107,15 @@ export const metricsOf = (sums: Sums, { protectLast, summaryTokens, targetTokens
   tokens_before: sums.tokensBefore,
   tokens_after: sums.tokensAfter,
   tokens_saved: sums.tokensBefore - sums.tokensAfter,
-  compression_ratio: ratio(sums.tokensAfter, sums.tokensBefore)
+  compression_ratio: computeRatio(sums.tokensAfter, sums.tokensBefore)
 })
 
 /** Files to read, and the file or directory to write. */
-export const filesOf = Effect.fnUntraced(function*({ input, output: wanted }: Pick<Options<never, never>, "input" | "output">) {
+export const resolveFiles = Effect.fnUntraced(function*({ input, output: wanted }: Pick<Options<never, never>, "input" | "output">) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const isFolder = (yield* Effect.mapError(fs.stat(input), failed(input))).type === "Directory"
-  const found = isFolder ? yield* Effect.mapError(fs.readDirectory(input), failed(input)) : []
+  const isFolder = (yield* Effect.mapError(fs.stat(input), toReadError(input))).type === "Directory"
+  const found = isFolder ? yield* Effect.mapError(fs.readDirectory(input), toReadError(input)) : []
   // A batch run has the rows of its parts once more in the merged file.
   const isRun = found.includes(BatchFiles.names.manifest) && found.includes(BatchFiles.names.trajectories)
   const files = isFolder ? found.filter((name) => isRun ? name === BatchFiles.names.trajectories : name.endsWith(".jsonl")).toSorted().map((name) => paths.join(input, name)) : [input]
@@ -130,16 +130,16 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
   const { concurrency, onProblem, onProgress, summarise, timeout } = options
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const { files, isFolder, output } = yield* filesOf(options)
-  const sums = noSums()
+  const { files, isFolder, output } = yield* resolveFiles(options)
+  const sums = makeSums()
 
-  const linesOf = Effect.fnUntraced(function*(file: string) {
-    const text = yield* Effect.mapError(fs.readFileString(file), failed(file))
+  const readLines = Effect.fnUntraced(function*(file: string) {
+    const text = yield* Effect.mapError(fs.readFileString(file), toReadError(file))
     const lines: Array<Line> = []
     for (const [index, line] of text.split("\n").entries()) {
       if (line.trim() === "") continue
       const number = index + 1
-      const fields = Json.fields(Option.getOrUndefined(Json.parse(line)))
+      const fields = Json.readFields(Option.getOrUndefined(Json.parse(line)))
       const turns = ShareGpt.read(fields["conversations"])
       if (turns === undefined) {
         sums.unreadable++
@@ -149,11 +149,11 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
     return lines
   })
 
-  const compressed = (file: string, { fields, number, turns }: Line): Effect.Effect<string | undefined, never, R> => {
+  const compressLine = (file: string, { fields, number, turns }: Line): Effect.Effect<string | undefined, never, R> => {
     if (summarise === undefined) {
-      const range = TrajectoryCompressor.plan(turns, options)
-      const before = TrajectoryCompressor.tokensOf(turns)
-      const removed = range === undefined ? 0 : TrajectoryCompressor.tokensOf(turns.slice(range.from, range.to)) - options.summaryTokens
+      const range = TrajectoryCompressor.planRange(turns, options)
+      const before = TrajectoryCompressor.estimateTokens(turns)
+      const removed = range === undefined ? 0 : TrajectoryCompressor.estimateTokens(turns.slice(range.from, range.to)) - options.summaryTokens
       sums.rows++
       sums[range === undefined ? "unchanged" : "compressed"]++
       sums.tokensBefore += before
@@ -163,7 +163,7 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
     }
     return TrajectoryCompressor.compress(turns, options, summarise).pipe(
       // Whatever failed, the trajectory is still there.
-      Effect.catchDefect((defect) => Effect.as(onProblem(`${file} line ${number}: not compressed: ${String(defect)}`), TrajectoryCompressor.unchanged(turns, options))),
+      Effect.catchDefect((defect) => Effect.as(onProblem(`${file} line ${number}: not compressed: ${String(defect)}`), TrajectoryCompressor.keepUnchanged(turns, options))),
       Effect.timeoutOption(timeout),
       Effect.flatMap((result) =>
         Effect.gen(function*() {
@@ -174,7 +174,7 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
             yield* onProblem(`${file} line ${number}: took longer than ${Duration.format(timeout)}; dropped`)
             return undefined
           }
-          add(sums, result.value.metrics)
+          addMetrics(sums, result.value.metrics)
           if (result.value.problem !== undefined) yield* onProblem(`${file} line ${number}: no summary could be made: ${result.value.problem}`)
           return `${JSON.stringify({ ...fields, conversations: result.value.turns, compression_metrics: result.value.metrics })}\n`
         }))
@@ -182,21 +182,21 @@ export const run = Effect.fn("CompressFiles.run")(function*<E, R>(options: Optio
   }
 
   const outputs: Array<string> = []
-  if (isFolder && summarise !== undefined) yield* Effect.mapError(fs.makeDirectory(output, { recursive: true }), (error) => new BatchError({ message: `${output} cannot be written: ${reasonOf(error)}`, isInput: true }))
+  if (isFolder && summarise !== undefined) yield* Effect.mapError(fs.makeDirectory(output, { recursive: true }), (error) => new BatchError({ message: `${output} cannot be written: ${describeReason(error)}`, isInput: true }))
   for (const file of files) {
-    const lines = yield* linesOf(file)
+    const lines = yield* readLines(file)
     const results = Stream.fromIterable(lines).pipe(
-      Stream.mapEffect((line) => compressed(file, line), { concurrency }),
+      Stream.mapEffect((line) => compressLine(file, line), { concurrency }),
       Stream.filter((text) => text !== undefined)
     )
     if (summarise === undefined) yield* Stream.runDrain(results)
     else {
       const path = isFolder ? paths.join(output, paths.basename(file)) : output
-      yield* BatchFiles.replace(path, results)
+      yield* BatchFiles.replaceFile(path, results)
       outputs.push(path)
     }
   }
   const metrics = summarise === undefined ? undefined : paths.join(isFolder ? output : paths.dirname(output), "compression_metrics.json")
-  if (metrics !== undefined) yield* BatchFiles.replaceJson(metrics, metricsOf(sums, options))
+  if (metrics !== undefined) yield* BatchFiles.replaceJson(metrics, toMetrics(sums, options))
   return { sums, outputs, metrics } satisfies Report as Report
 })

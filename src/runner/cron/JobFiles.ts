@@ -46,10 +46,10 @@ interface Record {
   readonly body: string
 }
 
-const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
+const toOneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
 
 /** The real path of a script, which has to lie below the directory of scripts. */
-export const script = Effect.fnUntraced(function*({ scripts }: Places, name: string) {
+export const findScript = Effect.fnUntraced(function*({ scripts }: Places, name: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const missing = new JobBlocked({ message: `script "${name}" not found below ${scripts}: put it there, or change the job` })
@@ -63,55 +63,55 @@ export const script = Effect.fnUntraced(function*({ scripts }: Places, name: str
 })
 
 /** Looks whether a job can work in its directory. */
-export const workdir = Effect.fnUntraced(function*(path: string) {
+export const checkWorkdir = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
   const isThere = yield* Effect.match(fs.stat(path), { onFailure: () => false, onSuccess: ({ type }) => type === "Directory" })
   if (!isThere) return yield* new JobBlocked({ message: `the working directory ${path} does not exist: create it, or change the job` })
 })
 
-const failed = (path: string) => (cause: PlatformError): CronStoreError =>
+const toStoreError = (path: string) => (cause: PlatformError): CronStoreError =>
   new CronStoreError({ message: `${path} cannot be written: ${cause.message}`, cause })
 
 /** Writes what a run gave, and returns the path. */
-export const write = Effect.fnUntraced(function*({ cron }: Places, { began, body, facts, jobId }: Record) {
+export const writeOutput = Effect.fnUntraced(function*({ cron }: Places, { began, body, facts, jobId }: Record) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const directory = paths.join(cron, "output", jobId)
-  const path = paths.join(directory, `${JobSchedule.iso(began).replaceAll(":", "-")}.md`)
-  const head = facts.map(([name, value]) => `- ${name}: ${oneLine(value)}`).join("\n")
+  const path = paths.join(directory, `${JobSchedule.toIso(began).replaceAll(":", "-")}.md`)
+  const head = facts.map(([name, value]) => `- ${name}: ${toOneLine(value)}`).join("\n")
   yield* Effect.gen(function*() {
     yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
     yield* fs.writeFileString(path, Redaction.redactText(`${head}${divider}${body}\n`), { mode: 0o600 })
     const old = (yield* fs.readDirectory(directory)).filter((name) => name.endsWith(".md")).toSorted().slice(0, -keptOutputs)
     yield* Effect.forEach(old, (name) => fs.remove(paths.join(directory, name), { force: true }), { discard: true })
-  }).pipe(Effect.mapError(failed(path)))
+  }).pipe(Effect.mapError(toStoreError(path)))
   return path
 })
 
 /** Notes that somebody looked for due jobs. */
-export const looked = Effect.fnUntraced(function*({ cron }: Places, now: number) {
+export const recordLook = Effect.fnUntraced(function*({ cron }: Places, now: number) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const path = paths.join(cron, "ticker.json")
   yield* fs.makeDirectory(cron, { recursive: true, mode: 0o700 }).pipe(
-    Effect.andThen(fs.writeFileString(path, `${JSON.stringify({ at: JobSchedule.iso(now) })}\n`, { mode: 0o600 })),
-    Effect.mapError(failed(path))
+    Effect.andThen(fs.writeFileString(path, `${JSON.stringify({ at: JobSchedule.toIso(now) })}\n`, { mode: 0o600 })),
+    Effect.mapError(toStoreError(path))
   )
 })
 
 /** Time of the last look; undefined when there was none. */
-export const lastLook = Effect.fnUntraced(function*({ cron }: Places) {
+export const readLastLook = Effect.fnUntraced(function*({ cron }: Places) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const text = yield* Effect.option(fs.readFileString(paths.join(cron, "ticker.json")))
   const note = Option.flatMap(text, Json.parse)
   return Option.isSome(note) && Predicate.hasProperty(note.value, "at") && typeof note.value.at === "string"
-    ? JobSchedule.millisOf(note.value.at)
+    ? JobSchedule.toMillis(note.value.at)
     : undefined
 })
 
 /** The body of an output; undefined when it cannot be read any more. */
-export const body = (path: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
+export const readBody = (path: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) =>
     Effect.match(fs.readFileString(path), {
       onFailure: () => undefined,

@@ -30,11 +30,11 @@ import * as Exit from "effect/Exit"
 import * as Redaction from "../../domain/Redaction.ts"
 import { isCompleted } from "../../domain/RunEvent.ts"
 import * as TextCut from "../../domain/TextCut.ts"
-import { InteractiveMode, unattended } from "../../tool/approval/InteractiveMode.ts"
+import { InteractiveMode, makeUnattended } from "../../tool/approval/InteractiveMode.ts"
 import { InsideJob } from "../../tool/cron/CronContext.ts"
 import { CronJobs } from "../../tool/cron/CronJobs.ts"
 import type { Claim, FinishedRun, Job } from "../../tool/cron/Job.ts"
-import { hostile } from "../../tool/cron/JobDraft.ts"
+import { findInjection } from "../../tool/cron/JobDraft.ts"
 import * as JobSchedule from "../../tool/cron/JobSchedule.ts"
 import * as Injection from "../../domain/Injection.ts"
 import type { Service as SkillStore } from "../../prompt/SkillStore.ts"
@@ -58,18 +58,18 @@ interface Material {
 
 const closing = /<(\/?)(skill|script-output|job-output)\b/gi
 
-const block = ({ name, tag, text }: Material): string => {
-  const shown = tag === "skill" ? text : TextCut.middle(text, materialChars)
-  const warning = tag === "skill" ? undefined : Injection.foreignWarning(text)
+const renderMaterial = ({ name, tag, text }: Material): string => {
+  const shown = tag === "skill" ? text : TextCut.cutMiddle(text, materialChars)
+  const warning = tag === "skill" ? undefined : Injection.findForeignWarning(text)
   const lines = [`<${tag} name="${name.replaceAll("\"", "'")}">`, ...warning === undefined ? [] : [warning], shown.replaceAll(closing, "‹$1$2"), `</${tag}>`]
   return lines.join("\n")
 }
 
 const lateAfter = 5 * 60_000
 
-const heading = ({ name, schedule }: Job, meant: number, now: number): string => {
-  const at = JobSchedule.atText(meant, schedule.timezone)
-  const late = now - meant > lateAfter ? ` It is ${JobSchedule.atText(now, schedule.timezone)} now, so it runs late.` : ""
+const renderHeading = ({ name, schedule }: Job, meant: number, now: number): string => {
+  const at = JobSchedule.formatTime(meant, schedule.timezone)
+  const late = now - meant > lateAfter ? ` It is ${JobSchedule.formatTime(now, schedule.timezone)} now, so it runs late.` : ""
   return `[This is the scheduled job "${name}", meant for ${at}.${late} No user is present and no question will be answered: decide by yourself, ` +
     "and answer with the result, which is shown as it is. If there is nothing that anybody needs to know, answer with " +
     `${silentMarker} and nothing else.]`
@@ -79,9 +79,9 @@ const heading = ({ name, schedule }: Job, meant: number, now: number): string =>
  * Builds the prompt of a job. Output of a script and of other jobs is material: it stands in tags of its own, and is marked where
  * it looks like instructions.
  */
-const promptOf = (job: Job, materials: ReadonlyArray<Material>, { meant, now }: { readonly meant: number; readonly now: number }): string => {
+const buildPrompt = (job: Job, materials: ReadonlyArray<Material>, { meant, now }: { readonly meant: number; readonly now: number }): string => {
   const own = job.prompt.trim() === "" ? "Follow the material above." : job.prompt
-  return [heading(job, meant, now), ...materials.map(block), own].join("\n\n")
+  return [renderHeading(job, meant, now), ...materials.map(renderMaterial), own].join("\n\n")
 }
 
 const isMarker = (line: string | undefined): boolean => line?.replaceAll(/[*_`\s]/g, "").toUpperCase() === silentMarker
@@ -107,7 +107,7 @@ export interface Settings {
 }
 
 /** Part of a run that is shown. */
-export interface Shown {
+export interface DeliveredResult {
   readonly job: Job
   readonly text: string
   readonly isFailure: boolean
@@ -116,7 +116,7 @@ export interface Shown {
 }
 
 /** Delivery of results besides their files; none by default. */
-export const Delivery = Context.Reference<(shown: Shown) => Effect.Effect<void>>("hermes-effect/runner/Delivery", {
+export const Delivery = Context.Reference<(shown: DeliveredResult) => Effect.Effect<void>>("hermes-effect/runner/Delivery", {
   defaultValue: () => () => Effect.void
 })
 
@@ -129,7 +129,7 @@ interface Answer {
 }
 
 /** The texts of the skills that a job follows. */
-const followed = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray<Material>, JobBlocked> =>
+const readSkills = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray<Material>, JobBlocked> =>
   Effect.forEach(job.skills, (name) =>
     skills === undefined
       ? Effect.fail(new JobBlocked({ message: `there are no skills here: take "${name}" from the job by \`hermes cron edit\`` }))
@@ -139,18 +139,18 @@ const followed = (job: Job, { skills }: Settings): Effect.Effect<ReadonlyArray<M
       }))
 
 /** Needs of a job, checked before anything is begun. */
-const prepare = Effect.fnUntraced(function*(job: Job, settings: Settings) {
-  const problem = hostile("the prompt", job.prompt)
+const prepareJob = Effect.fnUntraced(function*(job: Job, settings: Settings) {
+  const problem = findInjection("the prompt", job.prompt)
   if (problem !== undefined) return yield* new JobBlocked({ message: problem })
-  if (job.workdir !== undefined) yield* JobFiles.workdir(job.workdir)
-  const script = job.script === undefined ? undefined : yield* JobFiles.script(settings.places, job.script)
-  const skills = yield* followed(job, settings)
+  if (job.workdir !== undefined) yield* JobFiles.checkWorkdir(job.workdir)
+  const script = job.script === undefined ? undefined : yield* JobFiles.findScript(settings.places, job.script)
+  const skills = yield* readSkills(job, settings)
   const ask = job.no_agent ? undefined : yield* (yield* JobAgent).open(job)
   return { ask, script, skills }
 })
 
 /** The latest outputs of the jobs that this one wants to know of; what is gone or never ran says nothing. */
-const others = Effect.fnUntraced(function*(job: Job) {
+const readOtherOutputs = Effect.fnUntraced(function*(job: Job) {
   if (job.context_from.length === 0) return []
   const { jobs } = yield* (yield* CronJobs).list
   const found = yield* Effect.forEach(job.context_from, (id) => {
@@ -158,14 +158,14 @@ const others = Effect.fnUntraced(function*(job: Job) {
     const path = other?.last_output
     return other === undefined || path === undefined || path === null
       ? Effect.succeed([])
-      : Effect.map(JobFiles.body(path), (text): ReadonlyArray<Material> =>
+      : Effect.map(JobFiles.readBody(path), (text): ReadonlyArray<Material> =>
         text === undefined ? [] : [{ tag: "job-output", name: other.name, text }])
   })
   return found.flat()
 })
 
-const work = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settings) {
-  const needs = yield* prepare(job, settings)
+const performJob = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settings) {
+  const needs = yield* prepareJob(job, settings)
   const printed = needs.script === undefined ? undefined : yield* JobScript.run(needs.script, job.workdir, settings.scriptTimeoutSeconds)
   if (needs.ask === undefined) {
     const text = printed ?? ""
@@ -174,11 +174,11 @@ const work = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settin
   const materials: ReadonlyArray<Material> = [
     ...needs.skills,
     ...printed === undefined ? [] : [{ tag: "script-output" as const, name: job.script ?? "", text: printed }],
-    ...yield* others(job)
+    ...yield* readOtherOutputs(job)
   ]
   const now = yield* Clock.currentTimeMillis
-  const result = yield* needs.ask({ prompt: promptOf(job, materials, { meant, now }), source: "cron" }).pipe(
-    Effect.provideService(InteractiveMode, unattended("scheduled job", settings.approvals)),
+  const result = yield* needs.ask({ prompt: buildPrompt(job, materials, { meant, now }), source: "cron" }).pipe(
+    Effect.provideService(InteractiveMode, makeUnattended("scheduled job", settings.approvals)),
     Effect.provideService(InsideJob, { id: job.id, maySchedule: settings.maySchedule })
   )
   const text = result.text.trim()
@@ -187,7 +187,7 @@ const work = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settin
   return text === "" ? { ...answer, cut: "the model answered with nothing" } : answer
 }, Effect.scoped)
 
-const messageOf = (cause: Cause.Cause<unknown>): string => {
+const describeCause = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterrupts(cause)) return "the run was interrupted"
   const error = Cause.squash(cause)
   const message = error instanceof Error ? error.message || error.name : String(error)
@@ -196,34 +196,34 @@ const messageOf = (cause: Cause.Cause<unknown>): string => {
 
 type Result = FinishedRun & { readonly text: string }
 
-const resultOf = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Result => {
+const toResult = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Result => {
   if (Exit.isSuccess(exit)) {
     const { cut, isSilent, sessionId, text } = exit.value
     if (cut !== undefined) return { status: "error", error: cut, sessionId, text }
     return { status: isSilent ? "silent" : "ok", sessionId, text }
   }
-  const error = messageOf(exit.cause)
+  const error = describeCause(exit.cause)
   const isBlocked = preflight && !Cause.hasInterrupts(exit.cause) && Cause.squash(exit.cause) instanceof JobBlocked
   return { status: isBlocked ? "blocked" : "error", error, text: "" }
 }
 
 /** Text for the file and the screen: the answer, and why it is none or only a part of one. */
-const bodyOf = ({ error, text }: Result): string => [...error === undefined ? [] : [`Failed: ${error}`], ...text === "" ? [] : [text]].join("\n\n")
+const renderBody = ({ error, text }: Result): string => [...error === undefined ? [] : [`Failed: ${error}`], ...text === "" ? [] : [text]].join("\n\n")
 
-const finish = Effect.fnUntraced(function*(claim: Claim, settings: Settings, began: number, exit: Exit.Exit<Answer, unknown>) {
+const finishRun = Effect.fnUntraced(function*(claim: Claim, settings: Settings, began: number, exit: Exit.Exit<Answer, unknown>) {
   const { job } = claim
   const jobs = yield* CronJobs
-  const result = resultOf(exit, settings)
-  const body = bodyOf(result)
+  const result = toResult(exit, settings)
+  const body = renderBody(result)
   // A run that was not begun leaves no file: it would leave one at each tick.
-  const output = result.status === "blocked" ? undefined : yield* JobFiles.write(settings.places, {
+  const output = result.status === "blocked" ? undefined : yield* JobFiles.writeOutput(settings.places, {
     jobId: job.id,
     began,
     facts: [
       ["job", `${job.name} (${job.id})`],
-      ["meant for", JobSchedule.atText(claim.meant, job.schedule.timezone)],
-      ["began", JobSchedule.iso(began)],
-      ["ended", JobSchedule.iso(yield* Clock.currentTimeMillis)],
+      ["meant for", JobSchedule.formatTime(claim.meant, job.schedule.timezone)],
+      ["began", JobSchedule.toIso(began)],
+      ["ended", JobSchedule.toIso(yield* Clock.currentTimeMillis)],
       ["status", result.status],
       ...result.sessionId === undefined ? [] : [["session", result.sessionId] as const]
     ],
@@ -237,7 +237,7 @@ const finish = Effect.fnUntraced(function*(claim: Claim, settings: Settings, beg
 })
 
 /** Outcome of a run. */
-export interface Finished {
+export interface JobOutcome {
   readonly job: Job
   readonly status: FinishedRun["status"]
   readonly error: string | undefined
@@ -254,11 +254,11 @@ export const run = Effect.fnUntraced(function*(claim: Claim, settings: Settings)
     while (yield* renewed)
     return yield* Effect.interrupt
   })
-  const bounded = Effect.timeoutOrElse(work(claim, settings), {
+  const bounded = Effect.timeoutOrElse(performJob(claim, settings), {
     duration: Duration.seconds(settings.runTimeoutSeconds),
     orElse: () => Effect.fail(new Cause.TimeoutError(`the run was ended after ${settings.runTimeoutSeconds} s`))
   })
   return yield* Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.exit(restore(Effect.raceFirst(bounded, renewing))), (exit) =>
-      Effect.tap(finish(claim, settings, began, exit), () => Exit.hasInterrupts(exit) ? Effect.interrupt : Effect.void)))
+      Effect.tap(finishRun(claim, settings, began, exit), () => Exit.hasInterrupts(exit) ? Effect.interrupt : Effect.void)))
 })

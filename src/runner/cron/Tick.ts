@@ -18,7 +18,7 @@
  *   Layer.provideMerge(Layer.mergeAll(Runtime.layer(), CronJobs.layerMemory, NodeServices.layer))
  * )
  *
- * const ran = CronTick.once({
+ * const ran = CronTick.runOnce({
  *   places: { cron: "cron", scripts: "cron/scripts" },
  *   approvals: "deny",
  *   preflight: true,
@@ -50,35 +50,35 @@ export interface Settings extends JobRun.Settings {
 }
 
 /** A job that is due, taken and run; undefined when somebody else was faster. */
-const one = Effect.fnUntraced(function*(id: string, settings: Settings) {
+const runDueJob = Effect.fnUntraced(function*(id: string, settings: Settings) {
   const jobs = yield* CronJobs
   const claim = yield* jobs.claim(id)
   return claim === undefined ? undefined : yield* JobRun.run(claim, settings)
 })
 
 /** Runs what is due now, and says how each ended. */
-export const once = Effect.fnUntraced(function*(settings: Settings) {
+export const runOnce = Effect.fnUntraced(function*(settings: Settings) {
   const jobs = yield* CronJobs
-  const ended = yield* Effect.forEach(yield* jobs.due, ({ id }) => one(id, settings), {
+  const ended = yield* Effect.forEach(yield* jobs.due, ({ id }) => runDueJob(id, settings), {
     concurrency: settings.maxParallel ?? "unbounded"
   })
   return ended.filter((run) => run !== undefined)
 })
 
 /** A job by name, now. */
-export const now = Effect.fnUntraced(function*(reference: string, settings: Settings) {
+export const runNow = Effect.fnUntraced(function*(reference: string, settings: Settings) {
   const jobs = yield* CronJobs
   return yield* JobRun.run(yield* jobs.take(reference), settings)
 })
 
 /** Looks every minute, without end; `looked` is told each time. What runs is interrupted with it. */
-export const forever = Effect.fnUntraced(function*(settings: Settings, looked: Effect.Effect<void>) {
+export const runForever = Effect.fnUntraced(function*(settings: Settings, looked: Effect.Effect<void>) {
   const jobs = yield* CronJobs
   const turns = settings.maxParallel === undefined ? undefined : yield* Semaphore.make(settings.maxParallel)
   const running = yield* FiberMap.make<string>()
   const look = Effect.gen(function*() {
     for (const { id } of yield* jobs.due) {
-      const run = Effect.catch(one(id, settings), ({ message }) => Effect.logError(message))
+      const run = Effect.catch(runDueJob(id, settings), ({ message }) => Effect.logError(message))
       // One that waits for its turn is still due, and is not begun twice.
       yield* FiberMap.run(running, id, turns === undefined ? run : turns.withPermit(run), { onlyIfMissing: true })
     }

@@ -19,47 +19,47 @@ export const shownAttempts = 2000
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&#39;" }
 
-const escape = (text: string): string => text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
 
-const shown = (text: string): string => escape(Redaction.redactText(TextCut.middle(text, shownChars)))
+const renderText = (text: string): string => escapeHtml(Redaction.redactText(TextCut.cutMiddle(text, shownChars)))
 
-const count = (value: number): string => value.toLocaleString("en-US")
+const formatCount = (value: number): string => value.toLocaleString("en-US")
 
 /** A share as per cent. */
-export const percent = (share: number): string => `${(share * 100).toFixed(1)} %`
+export const formatPercent = (share: number): string => `${(share * 100).toFixed(1)} %`
 
 /** Name of the method of an interval, for people. */
-export const methodName = ({ method }: Pick<Interval, "method">): string => method === "wilson" ? "Wilson" : "bootstrap"
+export const getMethodName = ({ method }: Pick<Interval, "method">): string => method === "wilson" ? "Wilson" : "bootstrap"
 
 /** An interval for people; empty where there is none. */
-export const intervalText = (interval: Interval | undefined): string =>
-  interval === undefined ? "" : `${percent(interval.low)} to ${percent(interval.high)}`
+export const formatInterval = (interval: Interval | undefined): string =>
+  interval === undefined ? "" : `${formatPercent(interval.low)} to ${formatPercent(interval.high)}`
 
 /** A cost for people. */
-export const costText = (usd: number | undefined): string => usd === undefined ? "unknown" : `$${usd.toFixed(usd > 0 && usd < 0.01 ? 5 : 2)}`
+export const formatCost = (usd: number | undefined): string => usd === undefined ? "unknown" : `$${usd.toFixed(usd > 0 && usd < 0.01 ? 5 : 2)}`
 
 /** Facts of a configuration, each with its name and value. */
-export const factsOf = (report: Report): ReadonlyArray<readonly [name: string, value: string]> => [
+export const listFacts = (report: Report): ReadonlyArray<readonly [name: string, value: string]> => [
   ["model", report.models.join(", ")],
   ["rows", report.attempts === report.items ? String(report.items) : `${report.items}, ${report.attempts} attempts`],
-  ["passed", `${percent(report.passRate.value)}${report.passRate.interval === undefined ? "" : ` (95 %: ${intervalText(report.passRate.interval)}, ${methodName(report.passRate.interval)})`}`],
+  ["passed", `${formatPercent(report.passRate.value)}${report.passRate.interval === undefined ? "" : ` (95 %: ${formatInterval(report.passRate.interval)}, ${getMethodName(report.passRate.interval)})`}`],
   // pass@1 is the pass rate.
-  ...report.passAtK.filter(({ k }) => k > 1).map(({ interval, k, value }) => [`pass@${k}`, `${percent(value)}${interval === undefined ? "" : ` (95 %: ${intervalText(interval)}, ${methodName(interval)})`}`] as const),
-  ...report.scorers.length < 2 && report.scorers.every(({ meanScore, passRate }) => meanScore === passRate) ? [] : report.scorers.map(({ meanScore, name, passRate }) => [name, `${percent(passRate)} passed, mean score ${meanScore.toFixed(3)}`] as const),
-  ...report.agreements.map(({ between, items, kappa, share }) => [`${between.join(" and ")} agree`, `on ${percent(share)} of ${items}, kappa ${kappa === undefined ? "undefined" : kappa.toFixed(2)}`] as const),
+  ...report.passAtK.filter(({ k }) => k > 1).map(({ interval, k, value }) => [`pass@${k}`, `${formatPercent(value)}${interval === undefined ? "" : ` (95 %: ${formatInterval(interval)}, ${getMethodName(interval)})`}`] as const),
+  ...report.scorers.length < 2 && report.scorers.every(({ meanScore, passRate }) => meanScore === passRate) ? [] : report.scorers.map(({ meanScore, name, passRate }) => [name, `${formatPercent(passRate)} passed, mean score ${meanScore.toFixed(3)}`] as const),
+  ...report.agreements.map(({ between, items, kappa, share }) => [`${between.join(" and ")} agree`, `on ${formatPercent(share)} of ${items}, kappa ${kappa === undefined ? "undefined" : kappa.toFixed(2)}`] as const),
   ...report.incomplete === 0 ? [] : [["incomplete", `${report.incomplete} runs ended early`] as const],
   ...report.withoutResult === 0 ? [] : [["no result", `${report.withoutResult} of ${report.attempts} attempts, which count as not passed`] as const],
-  ["tokens", `${count(report.inputTokens)} read, ${count(report.outputTokens)} written`],
-  ["cost", `${costText(report.costUsd)}${report.judgeCostUsd === undefined ? "" : `, judges ${costText(report.judgeCostUsd)}`}`],
+  ["tokens", `${formatCount(report.inputTokens)} read, ${formatCount(report.outputTokens)} written`],
+  ["cost", `${formatCost(report.costUsd)}${report.judgeCostUsd === undefined ? "" : `, judges ${formatCost(report.judgeCostUsd)}`}`],
   ...report.latency === undefined ? [] : [["latency", `p50 ${report.latency.p50.toFixed(1)} s, p95 ${report.latency.p95.toFixed(1)} s`] as const]
 ]
 
 /** The result of a comparison, in a sentence. */
-export const comparisonText = ({ better, commonItems, difference, test, worse }: Comparison): string => {
+export const describeComparison = ({ better, commonItems, difference, test, worse }: Comparison): string => {
   if (difference === undefined || test === undefined) return "The two have no row in common."
-  const points = (value: number): string => `${value >= 0 ? "+" : "-"}${Math.abs(value * 100).toFixed(1)}`
+  const formatPoints = (value: number): string => `${value >= 0 ? "+" : "-"}${Math.abs(value * 100).toFixed(1)}`
   const method = test.method === "mcnemar" ? "exact McNemar test" : "paired bootstrap"
-  return `${points(difference.mean)} points on ${commonItems} common rows (95 %: ${points(difference.interval.low)} to ${points(difference.interval.high)}, paired bootstrap); ` +
+  return `${formatPoints(difference.mean)} points on ${commonItems} common rows (95 %: ${formatPoints(difference.interval.low)} to ${formatPoints(difference.interval.high)}, paired bootstrap); ` +
     `better on ${better.length}, worse on ${worse.length}; p = ${test.p < 0.001 ? test.p.toExponential(1) : test.p.toFixed(3)} (${method})`
 }
 
@@ -72,19 +72,19 @@ const style = [
   ".pass::before{content:'✓ ';color:#2a2}.fail::before{content:'✗ ';color:#c33}"
 ].join("")
 
-const row = (cells: ReadonlyArray<string>, tag: "td" | "th" = "td"): string => `<tr>${cells.map((cell) => `<${tag}>${cell}</${tag}>`).join("")}</tr>`
+const renderRow = (cells: ReadonlyArray<string>, tag: "td" | "th" = "td"): string => `<tr>${cells.map((cell) => `<${tag}>${cell}</${tag}>`).join("")}</tr>`
 
 /** Facts of configurations side by side. */
-const numbers = (reports: ReadonlyArray<Report>): string => {
-  const facts = reports.map((report) => new Map(factsOf(report)))
+const renderNumbers = (reports: ReadonlyArray<Report>): string => {
+  const facts = reports.map((report) => new Map(listFacts(report)))
   const names = Array.from(new Set(facts.flatMap((one) => Array.from(one.keys()))))
-  return `<table>${row(["", ...reports.map(({ name }) => escape(name))], "th")}${names.map((name) => row([escape(name), ...facts.map((one) => escape(one.get(name) ?? ""))])).join("")}</table>`
+  return `<table>${renderRow(["", ...reports.map(({ name }) => escapeHtml(name))], "th")}${names.map((name) => renderRow([escapeHtml(name), ...facts.map((one) => escapeHtml(one.get(name) ?? ""))])).join("")}</table>`
 }
 
-const attempt = ({ answer, exit, item, passed, prompt, run, scores }: AttemptResult): string => {
-  const verdicts = Array.from(scores, ([name, { detail, passed, score }]) => row([`<span class="${passed ? "pass" : "fail"}">${escape(name)}</span>`, score.toFixed(2), shown(detail)])).join("")
-  const ending = exit === "text_response" || exit === "recorded" ? "" : ` (${escape(exit)})`
-  return `<details><summary class="${passed ? "pass" : "fail"}">${escape(item)} #${run}${ending}</summary><pre>${shown(prompt)}</pre><pre>${shown(answer)}</pre><table>${verdicts}</table></details>`
+const renderAttempt = ({ answer, exit, item, passed, prompt, run, scores }: AttemptResult): string => {
+  const verdicts = Array.from(scores, ([name, { detail, passed, score }]) => renderRow([`<span class="${passed ? "pass" : "fail"}">${escapeHtml(name)}</span>`, score.toFixed(2), renderText(detail)])).join("")
+  const ending = exit === "text_response" || exit === "recorded" ? "" : ` (${escapeHtml(exit)})`
+  return `<details><summary class="${passed ? "pass" : "fail"}">${escapeHtml(item)} #${run}${ending}</summary><pre>${renderText(prompt)}</pre><pre>${renderText(answer)}</pre><table>${verdicts}</table></details>`
 }
 
 /** Configuration with its attempts. */
@@ -93,10 +93,10 @@ export interface Part {
   readonly attempts: ReadonlyArray<AttemptResult>
 }
 
-const section = ({ attempts, report }: Part): string => {
+const renderSection = ({ attempts, report }: Part): string => {
   const ordered = attempts.toSorted((a, b) => Number(a.passed) - Number(b.passed))
   const left = ordered.length - shownAttempts
-  return `<h2>${escape(report.name)}</h2>${ordered.slice(0, shownAttempts).map(attempt).join("\n")}${left > 0 ? `<p>${left} more attempts that passed are in results.jsonl.</p>` : ""}`
+  return `<h2>${escapeHtml(report.name)}</h2>${ordered.slice(0, shownAttempts).map(renderAttempt).join("\n")}${left > 0 ? `<p>${left} more attempts that passed are in results.jsonl.</p>` : ""}`
 }
 
 /** The page of one configuration, or of two with their comparison. */
@@ -105,15 +105,15 @@ export const render = (title: string, parts: ReadonlyArray<Part>, comparison?: C
     "<!doctype html>",
     "<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">",
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-    `<title>${escape(title)}</title><style>${style}</style></head><body>`,
-    `<h1>${escape(title)}</h1>`,
-    numbers(comparison === undefined ? parts.map(({ report }) => report) : [comparison.first, comparison.second]),
+    `<title>${escapeHtml(title)}</title><style>${style}</style></head><body>`,
+    `<h1>${escapeHtml(title)}</h1>`,
+    renderNumbers(comparison === undefined ? parts.map(({ report }) => report) : [comparison.first, comparison.second]),
     ...comparison === undefined ? [] : [
-      `<p>${escape(comparison.second.name)} against ${escape(comparison.first.name)}: ${escape(comparisonText(comparison))}</p>`,
-      ...comparison.better.length === 0 ? [] : [`<p>Better: ${comparison.better.slice(0, 200).map(escape).join(", ")}</p>`],
-      ...comparison.worse.length === 0 ? [] : [`<p>Worse: ${comparison.worse.slice(0, 200).map(escape).join(", ")}</p>`]
+      `<p>${escapeHtml(comparison.second.name)} against ${escapeHtml(comparison.first.name)}: ${escapeHtml(describeComparison(comparison))}</p>`,
+      ...comparison.better.length === 0 ? [] : [`<p>Better: ${comparison.better.slice(0, 200).map(escapeHtml).join(", ")}</p>`],
+      ...comparison.worse.length === 0 ? [] : [`<p>Worse: ${comparison.worse.slice(0, 200).map(escapeHtml).join(", ")}</p>`]
     ],
-    ...parts.map(section),
+    ...parts.map(renderSection),
     "</body></html>",
     ""
   ].join("\n")

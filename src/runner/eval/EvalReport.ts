@@ -5,7 +5,7 @@
  * **Details**
  *
  * The pass rate is the mean over rows of the share of their attempts that passed, so that every row weighs the same. An attempt that failed or
- * was not begun has no result; {@link withMissing} adds it as one that did not pass, so that no rate is over the successes alone. Intervals are Wilson's
+ * was not begun has no result; {@link addMissing} adds it as one that did not pass, so that no rate is over the successes alone. Intervals are Wilson's
  * where every row counts 0 or 1 (one attempt each), else a bootstrap over rows. pass@k counts rows with at least `k` attempts.
  *
  * Two configurations are compared by the exact McNemar test where every common row has one attempt in both, else by a paired bootstrap of
@@ -17,7 +17,7 @@
  * import { EvalPage, EvalReport } from "hermes-effect"
  *
  * const fields = { item: "a", run: 1, passed: true, scores: {}, answer: "4", exit: "text_response", model: "m" }
- * const attempts = [EvalReport.attemptOf({ fields })].filter((attempt) => attempt !== undefined)
+ * const attempts = [EvalReport.parseAttempt({ fields })].filter((attempt) => attempt !== undefined)
  * const report = EvalReport.make("base", attempts)
  *
  * console.log(report.passRate.value, EvalPage.render("base", [{ report, attempts }]).startsWith("<!doctype html>"))
@@ -63,7 +63,7 @@ export interface Report {
   readonly passRate: Estimate
   readonly passAtK: ReadonlyArray<Estimate & { readonly k: number; readonly items: number }>
   readonly scorers: ReadonlyArray<{ readonly name: string; readonly passRate: number; readonly meanScore: number }>
-  readonly agreements: ReadonlyArray<JudgeScorer.Agreed>
+  readonly agreements: ReadonlyArray<JudgeScorer.JudgeAgreement>
   /** Attempts whose run did not end by an answer. */
   readonly incomplete: number
   /** Attempts without a result, which count as not passed. */
@@ -89,33 +89,33 @@ export interface Comparison {
   readonly worse: ReadonlyArray<string>
 }
 
-const number = (value: unknown): number | undefined => typeof value === "number" && Number.isFinite(value) ? value : undefined
+const toNumber = (value: unknown): number | undefined => typeof value === "number" && Number.isFinite(value) ? value : undefined
 
 /** The attempt of a line of results; undefined where it is none. */
-export const attemptOf = ({ fields }: Pick<ResultLine, "fields">): AttemptResult | undefined => {
-  const item = Json.string(fields["item"])
-  const run = number(fields["run"])
+export const parseAttempt = ({ fields }: Pick<ResultLine, "fields">): AttemptResult | undefined => {
+  const item = Json.readString(fields["item"])
+  const run = toNumber(fields["run"])
   if (item === undefined || run === undefined) return undefined
-  const usage = Json.fields(fields["usage"])
+  const usage = Json.readFields(fields["usage"])
   return {
     item,
     run,
     passed: fields["passed"] === true,
-    scores: new Map(Object.entries(Json.fields(fields["scores"])).map(([name, value]) => {
-      const { detail, passed, score } = Json.fields(value)
-      return [name, { passed: passed === true, score: number(score) ?? 0, detail: Json.string(detail) ?? "" }]
+    scores: new Map(Object.entries(Json.readFields(fields["scores"])).map(([name, value]) => {
+      const { detail, passed, score } = Json.readFields(value)
+      return [name, { passed: passed === true, score: toNumber(score) ?? 0, detail: Json.readString(detail) ?? "" }]
     })),
-    opinions: Json.items(fields["opinions"]).map(Json.fields).map(({ judge, passed, reason }) => ({ judge: Json.word(judge), passed: passed === true, reason: Json.string(reason) ?? "" })),
+    opinions: Json.readItems(fields["opinions"]).map(Json.readFields).map(({ judge, passed, reason }) => ({ judge: Json.readWord(judge), passed: passed === true, reason: Json.readString(reason) ?? "" })),
     label: typeof fields["label"] === "boolean" ? fields["label"] : undefined,
-    prompt: Json.string(fields["prompt"]) ?? "",
-    answer: Json.string(fields["answer"]) ?? "",
-    exit: Json.string(fields["exit"]) ?? "",
-    model: Json.string(fields["model"]) ?? "",
-    seconds: number(fields["seconds"]),
-    inputTokens: number(usage["prompt_tokens"]) ?? 0,
-    outputTokens: number(usage["completion_tokens"]) ?? 0,
-    costUsd: number(fields["cost_usd"]),
-    judgeCostUsd: number(fields["judge_cost_usd"])
+    prompt: Json.readString(fields["prompt"]) ?? "",
+    answer: Json.readString(fields["answer"]) ?? "",
+    exit: Json.readString(fields["exit"]) ?? "",
+    model: Json.readString(fields["model"]) ?? "",
+    seconds: toNumber(fields["seconds"]),
+    inputTokens: toNumber(usage["prompt_tokens"]) ?? 0,
+    outputTokens: toNumber(usage["completion_tokens"]) ?? 0,
+    costUsd: toNumber(fields["cost_usd"]),
+    judgeCostUsd: toNumber(fields["judge_cost_usd"])
   }
 }
 
@@ -123,7 +123,7 @@ export const attemptOf = ({ fields }: Pick<ResultLine, "fields">): AttemptResult
 export const noResult = "no_result"
 
 /** Makes the attempt of an id (`<row>#<number>`) that has no result. */
-const missingAttempt = (id: string, detail: string): AttemptResult => {
+const makeMissingAttempt = (id: string, detail: string): AttemptResult => {
   const place = id.lastIndexOf("#")
   return {
     item: place === -1 ? id : id.slice(0, place),
@@ -145,38 +145,38 @@ const missingAttempt = (id: string, detail: string): AttemptResult => {
 }
 
 /** Adds an attempt that did not pass for each of the ids (`<row>#<number>`) that has no result; `causes` says why, where that is known. */
-export const withMissing = (
+export const addMissing = (
   attempts: ReadonlyArray<AttemptResult>,
   ids: ReadonlyArray<string>,
   causes: ReadonlyMap<string, string> = new Map()
 ): ReadonlyArray<AttemptResult> => {
   const found = new Set(attempts.map(({ item, run }) => `${item}#${run}`))
-  return [...attempts, ...ids.filter((id) => !found.has(id)).map((id) => missingAttempt(id, causes.get(id) ?? ""))]
+  return [...attempts, ...ids.filter((id) => !found.has(id)).map((id) => makeMissingAttempt(id, causes.get(id) ?? ""))]
 }
 
 /** Attempts by their rows. */
-const byItem = (attempts: ReadonlyArray<AttemptResult>): ReadonlyMap<string, ReadonlyArray<AttemptResult>> => Map.groupBy(attempts, ({ item }) => item)
+const groupByItem = (attempts: ReadonlyArray<AttemptResult>): ReadonlyMap<string, ReadonlyArray<AttemptResult>> => Map.groupBy(attempts, ({ item }) => item)
 
-const rateOf = (attempts: ReadonlyArray<AttemptResult>): number => EvalStatistics.mean(attempts.map(({ passed }) => Number(passed)))
+const computeRate = (attempts: ReadonlyArray<AttemptResult>): number => EvalStatistics.mean(attempts.map(({ passed }) => Number(passed)))
 
 /** Sum of what is known; undefined where nothing is. */
-const sumOf = (values: ReadonlyArray<number | undefined>): number | undefined => {
+const sumKnown = (values: ReadonlyArray<number | undefined>): number | undefined => {
   const known = values.filter((value) => value !== undefined)
   return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0)
 }
 
-const passAt = (items: ReadonlyArray<ReadonlyArray<AttemptResult>>, k: number) => {
+const computePassAtK = (items: ReadonlyArray<ReadonlyArray<AttemptResult>>, k: number) => {
   const values = items.flatMap((attempts) => EvalStatistics.passAtK(attempts.length, attempts.filter(({ passed }) => passed).length, k) ?? [])
-  return values.length === 0 ? [] : [{ k, items: values.length, value: EvalStatistics.mean(values), interval: EvalStatistics.ofRows(values) }]
+  return values.length === 0 ? [] : [{ k, items: values.length, value: EvalStatistics.mean(values), interval: EvalStatistics.estimateInterval(values) }]
 }
 
 /** Powers of two up to the number of attempts, where nothing else is asked for. */
-export const usualK = (runs: number): ReadonlyArray<number> => Array.from({ length: 12 }, (_, power) => 2 ** power).filter((k) => k <= runs)
+export const listUsualK = (runs: number): ReadonlyArray<number> => Array.from({ length: 12 }, (_, power) => 2 ** power).filter((k) => k <= runs)
 
 /** The report of a configuration. */
 export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: ReadonlyArray<number>): Report => {
-  const items = Array.from(byItem(attempts).values())
-  const rates = items.map(rateOf)
+  const items = Array.from(groupByItem(attempts).values())
+  const rates = items.map(computeRate)
   const most = Math.max(0, ...items.map(({ length }) => length))
   const seconds = attempts.flatMap(({ seconds }) => seconds ?? [])
   const scorers = Array.from(new Set(attempts.flatMap(({ scores }) => Array.from(scores.keys()))))
@@ -185,25 +185,25 @@ export const make = (name: string, attempts: ReadonlyArray<AttemptResult>, ks?: 
     models: Array.from(new Set(attempts.flatMap(({ exit, model }) => exit === noResult ? [] : [model]))),
     items: items.length,
     attempts: attempts.length,
-    passRate: { value: EvalStatistics.mean(rates), interval: EvalStatistics.ofRows(rates) },
-    passAtK: (ks ?? (most > 1 ? usualK(most) : [])).flatMap((k) => passAt(items, k)),
+    passRate: { value: EvalStatistics.mean(rates), interval: EvalStatistics.estimateInterval(rates) },
+    passAtK: (ks ?? (most > 1 ? listUsualK(most) : [])).flatMap((k) => computePassAtK(items, k)),
     scorers: scorers.map((scorer) => {
       const verdicts = attempts.flatMap(({ scores }) => scores.get(scorer) ?? [])
       // An attempt without a score counts as 0.
-      const share = (sum: number): number => sum / attempts.length
+      const computeShare = (sum: number): number => sum / attempts.length
       return {
         name: scorer,
-        passRate: share(verdicts.filter(({ passed }) => passed).length),
-        meanScore: share(verdicts.reduce((sum, { score }) => sum + score, 0))
+        passRate: computeShare(verdicts.filter(({ passed }) => passed).length),
+        meanScore: computeShare(verdicts.reduce((sum, { score }) => sum + score, 0))
       }
     }),
-    agreements: JudgeScorer.agreements(attempts.filter(({ opinions }) => opinions.length > 0)),
+    agreements: JudgeScorer.computeAgreements(attempts.filter(({ opinions }) => opinions.length > 0)),
     incomplete: attempts.filter(({ exit }) => exit !== "text_response" && exit !== "recorded" && exit !== noResult).length,
     withoutResult: attempts.filter(({ exit }) => exit === noResult).length,
     inputTokens: attempts.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
     outputTokens: attempts.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
-    costUsd: sumOf(attempts.map(({ costUsd }) => costUsd)),
-    judgeCostUsd: sumOf(attempts.map(({ judgeCostUsd }) => judgeCostUsd)),
+    costUsd: sumKnown(attempts.map(({ costUsd }) => costUsd)),
+    judgeCostUsd: sumKnown(attempts.map(({ judgeCostUsd }) => judgeCostUsd)),
     latency: seconds.length === 0 ? undefined : {
       mean: EvalStatistics.mean(seconds),
       p50: EvalStatistics.quantile(seconds, 0.5) ?? 0,
@@ -217,23 +217,23 @@ export const compare = (
   first: { readonly name: string; readonly attempts: ReadonlyArray<AttemptResult> },
   second: { readonly name: string; readonly attempts: ReadonlyArray<AttemptResult> }
 ): Comparison => {
-  const [a, b] = [byItem(first.attempts), byItem(second.attempts)]
+  const [a, b] = [groupByItem(first.attempts), groupByItem(second.attempts)]
   const common = Array.from(a.keys()).filter((item) => b.has(item))
   const pairs = common.map((item) => {
     const [before, after] = [a.get(item) ?? [], b.get(item) ?? []]
-    return { item, isSingle: before.length === 1 && after.length === 1, difference: rateOf(after) - rateOf(before) }
+    return { item, isSingle: before.length === 1 && after.length === 1, difference: computeRate(after) - computeRate(before) }
   })
-  const difference = EvalStatistics.pairedBootstrap(pairs.map((pair) => pair.difference))
+  const difference = EvalStatistics.bootstrapDifferences(pairs.map((pair) => pair.difference))
   const better = pairs.filter((pair) => pair.difference > 0).map(({ item }) => item)
   const worse = pairs.filter((pair) => pair.difference < 0).map(({ item }) => item)
-  const inCommon = (attempts: ReadonlyArray<AttemptResult>) => attempts.filter(({ item }) => a.has(item) && b.has(item))
+  const selectCommon = (attempts: ReadonlyArray<AttemptResult>) => attempts.filter(({ item }) => a.has(item) && b.has(item))
   return {
-    first: make(first.name, inCommon(first.attempts)),
-    second: make(second.name, inCommon(second.attempts)),
+    first: make(first.name, selectCommon(first.attempts)),
+    second: make(second.name, selectCommon(second.attempts)),
     commonItems: common.length,
     difference,
     test: difference === undefined ? undefined : pairs.every(({ isSingle }) => isSingle)
-      ? { method: "mcnemar", p: EvalStatistics.mcnemar(worse.length, better.length) }
+      ? { method: "mcnemar", p: EvalStatistics.testMcNemar(worse.length, better.length) }
       : { method: "paired_bootstrap", p: difference.p },
     better,
     worse
@@ -241,7 +241,7 @@ export const compare = (
 }
 
 /** The report as JSON has it. */
-export const wire = (report: Report) => ({
+export const toWire = (report: Report) => ({
   name: report.name,
   models: report.models,
   items: report.items,
@@ -261,9 +261,9 @@ export const wire = (report: Report) => ({
 })
 
 /** The comparison as JSON has it. */
-export const wireComparison = ({ better, commonItems, difference, first, second, test, worse }: Comparison) => ({
-  first: wire(first),
-  second: wire(second),
+export const toWireComparison = ({ better, commonItems, difference, first, second, test, worse }: Comparison) => ({
+  first: toWire(first),
+  second: toWire(second),
   common_items: commonItems,
   difference: difference === undefined ? null : { mean: difference.mean, interval: difference.interval },
   test: test ?? null,

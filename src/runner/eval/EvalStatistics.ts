@@ -5,12 +5,12 @@
  * **Details**
  *
  * - {@link passAtK} is the unbiased estimator: of `n` runs of which `c` passed, `1 − C(n−c, k) / C(n, k)`.
- * - {@link wilson} is the score interval of a share; it holds for single runs of rows that do not depend on each other.
- * - {@link bootstrap} is the percentile interval over rows, for everything else: runs of one row are no independent rows. {@link ofRows}
+ * - {@link computeWilsonInterval} is the score interval of a share; it holds for single runs of rows that do not depend on each other.
+ * - {@link bootstrap} is the percentile interval over rows, for everything else: runs of one row are no independent rows. {@link estimateInterval}
  *   takes the one that fits.
- * - {@link mcnemar} is the exact test on rows of which two configurations passed different ones; {@link pairedBootstrap} is for
+ * - {@link testMcNemar} is the exact test on rows of which two configurations passed different ones; {@link bootstrapDifferences} is for
  *   rows with several runs.
- * - {@link kappa} is Cohen's: the agreement of two judges beyond the one that their habits alone would give.
+ * - {@link computeKappa} is Cohen's: the agreement of two judges beyond the one that their habits alone would give.
  *
  * **Example** (Three of five runs passed)
  *
@@ -59,7 +59,7 @@ export const quantile = (values: ReadonlyArray<number>, share: number): number |
 }
 
 /** Wilson score interval of `passed` of `total`; undefined of nothing. */
-export const wilson = (passed: number, total: number): Interval | undefined => {
+export const computeWilsonInterval = (passed: number, total: number): Interval | undefined => {
   if (total === 0) return undefined
   const share = passed / total
   const scale = 1 + z * z / total
@@ -69,7 +69,7 @@ export const wilson = (passed: number, total: number): Interval | undefined => {
 }
 
 /** Numbers between 0 and 1, the same for the same seed (mulberry32). */
-const randomOf = (seed: number): () => number => {
+const makeRandom = (seed: number): () => number => {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0
@@ -82,8 +82,8 @@ const randomOf = (seed: number): () => number => {
 const seed = 42
 
 /** Means of as many values, drawn with replacement. */
-const resampledMeans = (values: ReadonlyArray<number>): ReadonlyArray<number> => {
-  const random = randomOf(seed)
+const resampleMeans = (values: ReadonlyArray<number>): ReadonlyArray<number> => {
+  const random = makeRandom(seed)
   return Array.from({ length: resamples }, () => {
     let sum = 0
     for (let i = 0; i < values.length; i++) sum += values[Math.floor(random() * values.length)] ?? 0
@@ -94,13 +94,13 @@ const resampledMeans = (values: ReadonlyArray<number>): ReadonlyArray<number> =>
 /** Percentile interval of the mean over rows; undefined of nothing. */
 export const bootstrap = (values: ReadonlyArray<number>): Interval | undefined => {
   if (values.length === 0) return undefined
-  const means = resampledMeans(values)
+  const means = resampleMeans(values)
   return { low: quantile(means, 0.025) ?? 0, high: quantile(means, 0.975) ?? 0, method: "bootstrap" }
 }
 
 /** Interval of the mean over rows: Wilson's where every row is 0 or 1, else a bootstrap; undefined of nothing. */
-export const ofRows = (values: ReadonlyArray<number>): Interval | undefined =>
-  values.every((value) => value === 0 || value === 1) ? wilson(values.filter((value) => value === 1).length, values.length) : bootstrap(values)
+export const estimateInterval = (values: ReadonlyArray<number>): Interval | undefined =>
+  values.every((value) => value === 0 || value === 1) ? computeWilsonInterval(values.filter((value) => value === 1).length, values.length) : bootstrap(values)
 
 /** Logarithm of a binomial coefficient. */
 const logChoose = (n: number, k: number): number => {
@@ -110,7 +110,7 @@ const logChoose = (n: number, k: number): number => {
 }
 
 /** Two-sided p-value of the exact McNemar test, from the rows that only the first and only the second passed. */
-export const mcnemar = (onlyFirst: number, onlySecond: number): number => {
+export const testMcNemar = (onlyFirst: number, onlySecond: number): number => {
   const total = onlyFirst + onlySecond
   if (total === 0) return 1
   let tail = 0
@@ -127,12 +127,12 @@ export interface PairedDifference {
 }
 
 /** Mean of the differences of rows, its interval, and the chance of one as large without a difference; undefined of nothing. */
-export const pairedBootstrap = (differences: ReadonlyArray<number>): PairedDifference | undefined => {
+export const bootstrapDifferences = (differences: ReadonlyArray<number>): PairedDifference | undefined => {
   const interval = bootstrap(differences)
   if (interval === undefined) return undefined
-  const means = resampledMeans(differences)
-  const share = (test: (value: number) => boolean): number => (means.filter(test).length + 1) / (means.length + 1)
-  return { mean: mean(differences), interval, p: Math.min(1, 2 * Math.min(share((value) => value <= 0), share((value) => value >= 0))) }
+  const means = resampleMeans(differences)
+  const computeTailShare = (test: (value: number) => boolean): number => (means.filter(test).length + 1) / (means.length + 1)
+  return { mean: mean(differences), interval, p: Math.min(1, 2 * Math.min(computeTailShare((value) => value <= 0), computeTailShare((value) => value >= 0))) }
 }
 
 /** Agreement of two judges on the same items. */
@@ -145,13 +145,13 @@ export interface Agreement {
 }
 
 /** Agreement of pairs of verdicts. */
-export const agreement = (pairs: ReadonlyArray<readonly [boolean, boolean]>): Agreement => {
+export const computeAgreement = (pairs: ReadonlyArray<readonly [boolean, boolean]>): Agreement => {
   const items = pairs.length
   const share = items === 0 ? 0 : pairs.filter(([a, b]) => a === b).length / items
   const [first, second] = [mean(pairs.map(([a]) => Number(a))), mean(pairs.map(([, b]) => Number(b)))]
   const chance = first * second + (1 - first) * (1 - second)
-  return { items, share, kappa: items === 0 || chance >= 1 ? undefined : kappa(share, chance) }
+  return { items, share, kappa: items === 0 || chance >= 1 ? undefined : computeKappa(share, chance) }
 }
 
 /** Cohen's kappa of an observed agreement and the one that chance would give. */
-export const kappa = (observed: number, chance: number): number => (observed - chance) / (1 - chance)
+export const computeKappa = (observed: number, chance: number): number => (observed - chance) / (1 - chance)

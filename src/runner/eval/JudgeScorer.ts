@@ -10,7 +10,7 @@
  *
  * **Gotchas**
  *
- * A judge prefers answers of its own kind. Its agreement with labels of people (`labelOf`) says how far it can be trusted.
+ * A judge prefers answers of its own kind. Its agreement with labels of people (`readLabel`) says how far it can be trusted.
  *
  * **Example** (How far a judge agrees with the labels of people)
  *
@@ -18,9 +18,9 @@
  * import { JudgeScorer } from "hermes-effect"
  *
  * const opinion = { judge: "main", passed: true, reason: "names the capital" }
- * const [agreed] = JudgeScorer.agreements([
- *   { opinions: [opinion], label: JudgeScorer.labelOf({ label: "correct" }) },
- *   { opinions: [opinion], label: JudgeScorer.labelOf({ label: "wrong" }) }
+ * const [agreed] = JudgeScorer.computeAgreements([
+ *   { opinions: [opinion], label: JudgeScorer.readLabel({ label: "correct" }) },
+ *   { opinions: [opinion], label: JudgeScorer.readLabel({ label: "wrong" }) }
  * ])
  *
  * console.log(agreed?.between.join(" and "), agreed?.share)
@@ -87,7 +87,7 @@ export interface Opinion {
 }
 
 /** Verdict of all judges, with what it cost. */
-export interface Judged {
+export interface Judgement {
   readonly verdict: Verdict
   readonly opinions: ReadonlyArray<Opinion>
   readonly usage: Usage.Usage
@@ -99,7 +99,7 @@ const shownChars = 60_000
 
 const closing = /<(\/?)(question|reference|answer|criteria)\b/gi
 
-const block = (tag: string, text: string): string => `<${tag}>\n${TextCut.middle(text, shownChars).replaceAll(closing, "‹$1$2")}\n</${tag}>`
+const wrapBlock = (tag: string, text: string): string => `<${tag}>\n${TextCut.cutMiddle(text, shownChars).replaceAll(closing, "‹$1$2")}\n</${tag}>`
 
 const instructions = [
   "You judge whether an answer to a question is right. Judge its content and not its length, tone or form, unless the criteria say so. Where " +
@@ -109,44 +109,44 @@ const instructions = [
   "{\"reason\": \"one sentence\", \"verdict\": \"fail\"}."
 ].join("\n\n")
 
-const questionOf = ({ answer, criteria, question, reference: { references } }: Case): string =>
+const buildQuestion = ({ answer, criteria, question, reference: { references } }: Case): string =>
   [
-    block("question", question),
-    ...criteria === undefined ? [] : [block("criteria", criteria)],
-    ...references.map((reference) => block("reference", reference)),
-    block("answer", answer)
+    wrapBlock("question", question),
+    ...criteria === undefined ? [] : [wrapBlock("criteria", criteria)],
+    ...references.map((reference) => wrapBlock("reference", reference)),
+    wrapBlock("answer", answer)
   ].join("\n\n")
 
 /** Reads the verdict that a text ends with; undefined where it has none. */
-export const read = (text: string): Pick<Opinion, "passed" | "reason"> | undefined => {
-  const candidates = Array.from(text.matchAll(/\{[^{}]*\}/g), ([json]) => Json.fields(Json.parsed(json)))
+export const readVerdict = (text: string): Pick<Opinion, "passed" | "reason"> | undefined => {
+  const candidates = Array.from(text.matchAll(/\{[^{}]*\}/g), ([json]) => Json.readFields(Json.parseOrKeep(json)))
   const last = candidates.findLast(({ verdict }) => typeof verdict === "string" && /^(?:pass|fail)$/i.test(verdict.trim()))
   if (last === undefined) return undefined
-  return { passed: /pass/i.test(Json.word(last["verdict"])), reason: Json.string(last["reason"]) ?? "" }
+  return { passed: /pass/i.test(Json.readWord(last["verdict"])), reason: Json.readString(last["reason"]) ?? "" }
 }
 
-const userMessage = (text: string): Prompt.Message => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+const makeUserMessage = (text: string): Prompt.Message => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
 
-const assistantMessage = (text: string): Prompt.Message => Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
+const makeAssistantMessage = (text: string): Prompt.Message => Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
 
 /** Spent by calls. */
-interface Spent {
+interface JudgeSpending {
   readonly usage: Usage.Usage
   readonly cost: Cost.Total
 }
 
-const ask = Effect.fnUntraced(function*(auxiliary: Auxiliary.Service, judge: Judge, given: Case, context: Auxiliary.Ask["context"]) {
-  const begin = [Prompt.systemMessage({ content: instructions }), userMessage(questionOf(given))]
-  const call = (messages: ReadonlyArray<Prompt.Message>) => auxiliary.call("judge", { ...judge.route, messages, temperature: 0, context })
-  const first = yield* call(begin)
-  const spent: Spent = { usage: first.usage, cost: Cost.plus(Cost.nothing, first.cost) }
-  const opinion = read(first.text)
+const requestOpinion = Effect.fnUntraced(function*(auxiliary: Auxiliary.Service, judge: Judge, given: Case, context: Auxiliary.TaskRequest["context"]) {
+  const begin = [Prompt.systemMessage({ content: instructions }), makeUserMessage(buildQuestion(given))]
+  const callJudge = (messages: ReadonlyArray<Prompt.Message>) => auxiliary.call("judge", { ...judge.route, messages, temperature: 0, context })
+  const first = yield* callJudge(begin)
+  const spent: JudgeSpending = { usage: first.usage, cost: Cost.addCall(Cost.nothing, first.cost) }
+  const opinion = readVerdict(first.text)
   if (opinion !== undefined) return { opinion, spent }
-  const again = yield* call([...begin, assistantMessage(first.text === "" ? "(nothing)" : first.text), userMessage("That has no verdict. Answer with the line of JSON alone.")])
-  const second = read(again.text)
-  const both: Spent = { usage: Usage.add(spent.usage, again.usage), cost: Cost.plus(spent.cost, again.cost) }
+  const again = yield* callJudge([...begin, makeAssistantMessage(first.text === "" ? "(nothing)" : first.text), makeUserMessage("That has no verdict. Answer with the line of JSON alone.")])
+  const second = readVerdict(again.text)
+  const both: JudgeSpending = { usage: Usage.add(spent.usage, again.usage), cost: Cost.addCall(spent.cost, again.cost) }
   if (second !== undefined) return { opinion: second, spent: both }
-  return yield* new JudgeFailed({ message: `the judge ${judge.name} gave no verdict: ${TextCut.shortened(again.text.replaceAll(/\s+/g, " "), 120)}` })
+  return yield* new JudgeFailed({ message: `the judge ${judge.name} gave no verdict: ${TextCut.shorten(again.text.replaceAll(/\s+/g, " "), 120)}` })
 })
 
 /** Asks all judges about an answer. */
@@ -154,9 +154,9 @@ export const judge = Effect.fn("JudgeScorer.judge")(function*(
   auxiliary: Auxiliary.Service,
   judges: ReadonlyArray<Judge>,
   given: Case,
-  context: Auxiliary.Ask["context"]
-): Effect.fn.Return<Judged, AiError | ConfigError | JudgeFailed> {
-  const asked = yield* Effect.forEach(judges, (judge) => Effect.map(ask(auxiliary, judge, given, context), ({ opinion, spent }) => ({ judge: judge.name, opinion, spent })), { concurrency: "unbounded" })
+  context: Auxiliary.TaskRequest["context"]
+): Effect.fn.Return<Judgement, AiError | ConfigError | JudgeFailed> {
+  const asked = yield* Effect.forEach(judges, (judge) => Effect.map(requestOpinion(auxiliary, judge, given, context), ({ opinion, spent }) => ({ judge: judge.name, opinion, spent })), { concurrency: "unbounded" })
   const opinions = asked.map(({ judge, opinion }): Opinion => ({ judge, ...opinion }))
   const share = EvalStatistics.mean(opinions.map(({ passed }) => Number(passed)))
   const passed = share > 0.5
@@ -165,33 +165,33 @@ export const judge = Effect.fn("JudgeScorer.judge")(function*(
     verdict: { passed, score: share, detail },
     opinions,
     usage: asked.reduce((sum, { spent }) => Usage.add(sum, spent.usage), Usage.zero),
-    cost: asked.reduce((sum, { spent }) => Cost.plus(sum, Cost.fromSpent(Cost.spent(spent.cost))), Cost.nothing)
+    cost: asked.reduce((sum, { spent }) => Cost.addCall(sum, Cost.fromSpent(Cost.toSpent(spent.cost))), Cost.nothing)
   }
 })
 
 const labels: Readonly<Record<string, boolean>> = { true: true, pass: true, passed: true, correct: true, yes: true, "1": true, false: false, fail: false, failed: false, incorrect: false, wrong: false, no: false, "0": false }
 
 /** Label that a person gave an answer, in a field of the row; undefined where there is none. */
-export const labelOf = (fields: Json.Fields, field = "label"): boolean | undefined => labels[String(fields[field] ?? "").trim().toLowerCase()]
+export const readLabel = (fields: Json.Fields, field = "label"): boolean | undefined => labels[String(fields[field] ?? "").trim().toLowerCase()]
 
 /** Agreement of two judges, or of a judge with labels. */
-export interface Agreed extends EvalStatistics.Agreement {
+export interface JudgeAgreement extends EvalStatistics.Agreement {
   readonly between: readonly [string, string]
 }
 
 /** Agreement of each pair of judges, and of each judge with labels, over judged attempts. */
-export const agreements = (attempts: ReadonlyArray<{ readonly opinions: ReadonlyArray<Opinion>; readonly label: boolean | undefined }>): ReadonlyArray<Agreed> => {
-  const raters = (attempt: (typeof attempts)[number]) => new Map([
+export const computeAgreements = (attempts: ReadonlyArray<{ readonly opinions: ReadonlyArray<Opinion>; readonly label: boolean | undefined }>): ReadonlyArray<JudgeAgreement> => {
+  const collectRatings = (attempt: (typeof attempts)[number]) => new Map([
     ...attempt.opinions.map(({ judge, passed }) => [judge, passed] as const),
     ...attempt.label === undefined ? [] : [["label", attempt.label] as const]
   ])
-  const all = attempts.map(raters)
+  const all = attempts.map(collectRatings)
   const names = Array.from(new Set(all.flatMap((rated) => Array.from(rated.keys())))).toSorted((a, b) => Number(a === "label") - Number(b === "label"))
   return names.flatMap((first, index) => names.slice(index + 1).flatMap((second) => {
     const pairs = all.flatMap((rated) => {
       const [a, b] = [rated.get(first), rated.get(second)]
       return a === undefined || b === undefined ? [] : [[a, b] as const]
     })
-    return pairs.length === 0 ? [] : [{ between: [first, second] as const, ...EvalStatistics.agreement(pairs) }]
+    return pairs.length === 0 ? [] : [{ between: [first, second] as const, ...EvalStatistics.computeAgreement(pairs) }]
   }))
 }

@@ -26,7 +26,7 @@
  */
 import * as Result from "effect/Result"
 import * as Json from "../../domain/Json.ts"
-import { nearest } from "../../domain/Similarity.ts"
+import { findNearest } from "../../domain/Similarity.ts"
 
 /** Kinds of scorers. */
 export const kinds = ["exact", "contains", "regex", "number", "command", "judge"] as const
@@ -61,14 +61,14 @@ export interface Verdict {
 }
 
 /** Verdict of a test that passes or fails. */
-export const verdict = (passed: boolean, detail = ""): Verdict => ({ passed, score: passed ? 1 : 0, detail })
+export const makeVerdict = (passed: boolean, detail = ""): Verdict => ({ passed, score: passed ? 1 : 0, detail })
 
 /** Name of a scorer, as it was given. */
-export const nameOf = ({ kind, option }: Spec): string => option === undefined ? kind : `${kind}:${option}`
+export const formatName = ({ kind, option }: Spec): string => option === undefined ? kind : `${kind}:${option}`
 
 const isKind = (name: string): name is Kind => kinds.some((kind) => kind === name)
 
-const patternOf = (source: string): RegExp | undefined => {
+const compilePattern = (source: string): RegExp | undefined => {
   try {
     return new RegExp(source, "su")
   } catch {
@@ -78,12 +78,12 @@ const patternOf = (source: string): RegExp | undefined => {
 }
 
 /** Reason why the text behind the colon cannot be used. */
-const optionProblem = ({ kind, option }: Spec): string | undefined => {
+const findOptionProblem = ({ kind, option }: Spec): string | undefined => {
   switch (kind) {
     case "exact":
       return option === undefined || option === "loose" ? undefined : `exact:${option} is unknown: exact:loose ignores case, punctuation and articles`
     case "regex":
-      return option !== undefined && patternOf(option) === undefined ? `regex:${option} is no regular expression` : undefined
+      return option !== undefined && compilePattern(option) === undefined ? `regex:${option} is no regular expression` : undefined
     case "number":
       return option !== undefined && !(Number(option) >= 0) ? `number:${option} is no tolerance: write one such as number:0.01` : undefined
     case "command":
@@ -98,60 +98,60 @@ export const parse = (text: string): Result.Result<Spec, string> => {
   const colon = text.indexOf(":")
   const kind = (colon === -1 ? text : text.slice(0, colon)).trim()
   if (!isKind(kind)) {
-    const meant = nearest(kind, kinds)
+    const meant = findNearest(kind, kinds)
     return Result.fail(`unknown scorer "${kind}": ${meant === undefined ? `there are ${kinds.join(", ")}` : `did you mean "${meant}"?`}`)
   }
   const spec: Spec = { kind, option: colon === -1 ? undefined : text.slice(colon + 1) }
-  const problem = optionProblem(spec)
+  const problem = findOptionProblem(spec)
   return problem === undefined ? Result.succeed(spec) : Result.fail(problem)
 }
 
 const referenceFields = ["reference", "references", "expected", "expected_output", "target", "answer"]
 
 /** References of a row: a text, a number or a list of them, in a field of this name or of a usual one. */
-export const referenceOf = (fields: Json.Fields, field?: string): Reference => {
+export const readReference = (fields: Json.Fields, field?: string): Reference => {
   const value = field === undefined ? referenceFields.map((name) => fields[name]).find((value) => value !== undefined) : fields[field]
   const list = Array.isArray(value) ? value : [value]
   return {
     references: list.flatMap((one) => typeof one === "string" || typeof one === "number" || typeof one === "boolean" ? [String(one)] : []),
-    pattern: Json.string(fields["pattern"])
+    pattern: Json.readString(fields["pattern"])
   }
 }
 
 /** True where a scorer cannot be used without a reference that the row does not have. */
-export const lacksReference = ({ kind, option }: Spec, { pattern, references }: Reference): boolean =>
+export const isMissingReference = ({ kind, option }: Spec, { pattern, references }: Reference): boolean =>
   references.length === 0 && (kind === "exact" || kind === "contains" || kind === "number" || kind === "regex" && option === undefined && pattern === undefined)
 
-const loose = (text: string): string =>
+const normaliseLoosely = (text: string): string =>
   text.normalize("NFKC").toLowerCase().replaceAll(/[\p{P}\p{S}]/gu, " ").replaceAll(/\b(?:a|an|the)\b/g, " ").replaceAll(/\s+/g, " ").trim()
 
 const numberPattern = /[-+]?(?:\d{1,3}(?:[,_\u00a0\u202f ]\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|[-+]?\.\d+/g
 
-const numbersIn = (line: string): ReadonlyArray<string> => line.match(numberPattern) ?? []
+const findNumbers = (line: string): ReadonlyArray<string> => line.match(numberPattern) ?? []
 
 /** The number that a text ends with; undefined where it has none. */
-export const numberIn = (text: string): number | undefined => {
+export const readLastNumber = (text: string): number | undefined => {
   const [, marked] = /####\s*(.+)/.exec(text) ?? []
-  const last = (marked ?? text).replaceAll("\u2212", "-").split("\n").flatMap(numbersIn).at(-1)
+  const last = (marked ?? text).replaceAll("\u2212", "-").split("\n").flatMap(findNumbers).at(-1)
   return last === undefined ? undefined : Number(last.replaceAll(/[,_\u00a0\u202f ]/g, ""))
 }
 
 const isNear = (value: number, wanted: number, option: string | undefined): boolean =>
   Math.abs(value - wanted) <= (option === undefined ? 1e-6 * Math.max(1, Math.abs(wanted)) : Number(option))
 
-const byNumber = (answer: string, references: ReadonlyArray<string>, option: string | undefined): Verdict => {
-  const value = numberIn(answer)
-  if (value === undefined) return verdict(false, "the answer has no number")
-  const wanted = references.flatMap((reference) => numberIn(reference) ?? [])
-  return verdict(wanted.some((one) => isNear(value, one, option)), `read ${value}`)
+const compareNumbers = (answer: string, references: ReadonlyArray<string>, option: string | undefined): Verdict => {
+  const value = readLastNumber(answer)
+  if (value === undefined) return makeVerdict(false, "the answer has no number")
+  const wanted = references.flatMap((reference) => readLastNumber(reference) ?? [])
+  return makeVerdict(wanted.some((one) => isNear(value, one, option)), `read ${value}`)
 }
 
-const byPattern = (answer: string, { pattern, references }: Reference, option: string | undefined): Verdict => {
+const comparePatterns = (answer: string, { pattern, references }: Reference, option: string | undefined): Verdict => {
   const sources = option === undefined ? pattern === undefined ? references : [pattern] : [option]
-  const patterns = sources.map((source) => ({ source, pattern: patternOf(source) }))
+  const patterns = sources.map((source) => ({ source, pattern: compilePattern(source) }))
   const broken = patterns.find((one) => one.pattern === undefined)
-  if (broken !== undefined) return verdict(false, `${broken.source} is no regular expression`)
-  return verdict(patterns.some((one) => one.pattern?.test(answer) === true))
+  if (broken !== undefined) return makeVerdict(false, `${broken.source} is no regular expression`)
+  return makeVerdict(patterns.some((one) => one.pattern?.test(answer) === true))
 }
 
 /** Compares an answer with the references of its row. */
@@ -159,14 +159,14 @@ export const compare = ({ kind, option }: Comparison, answer: string, reference:
   const { references } = reference
   switch (kind) {
     case "exact": {
-      const form = option === "loose" ? loose : (text: string) => text.normalize("NFC").trim()
-      return verdict(references.some((one) => form(one) === form(answer)))
+      const form = option === "loose" ? normaliseLoosely : (text: string) => text.normalize("NFC").trim()
+      return makeVerdict(references.some((one) => form(one) === form(answer)))
     }
     case "contains":
-      return verdict(references.some((one) => answer.normalize("NFC").toLowerCase().includes(one.normalize("NFC").trim().toLowerCase())))
+      return makeVerdict(references.some((one) => answer.normalize("NFC").toLowerCase().includes(one.normalize("NFC").trim().toLowerCase())))
     case "number":
-      return byNumber(answer, references, option)
+      return compareNumbers(answer, references, option)
     case "regex":
-      return byPattern(answer, reference, option)
+      return comparePatterns(answer, reference, option)
   }
 }

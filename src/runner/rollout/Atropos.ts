@@ -3,14 +3,14 @@
  *
  * **Details**
  *
- * An environment registers ({@link registered}), submits scored groups while the queue is short enough, and disconnects at its end. The
+ * An environment registers ({@link connectEnvironment}), submits scored groups while the queue is short enough, and disconnects at its end. The
  * API answers 200 to nearly everything, so that answers are read: `wait for trainer to start` is waited for, an environment that is not
  * known any more is an error. A submission is sent once: whether one whose connection broke was received nobody can tell.
  *
  * **Gotchas**
  *
  * `GET /status-env` takes its parameter as a body, which is unusual; it is sent as a query too. A trainer that registered with another
- * `batch_size` or `group_size` than the environment makes the API buffer groups until they fit ({@link Submitted}).
+ * `batch_size` or `group_size` than the environment makes the API buffer groups until they fit ({@link SubmissionResult}).
  *
  * **Example** (The state of a training run)
  *
@@ -88,7 +88,7 @@ const Disconnected = Schema.Struct({ status: Schema.String, error: Schema.option
 const Root = Schema.Struct({ message: Schema.String })
 
 /** Fate of a group: in the queue, or kept until others make up its environment's group size. */
-export type Submitted = typeof Received.Type
+export type SubmissionResult = typeof Received.Type
 
 /** A client of one address. */
 export interface Client {
@@ -103,13 +103,13 @@ export interface Client {
   readonly wandb: Effect.Effect<typeof WandbInfo.Type, AtroposError>
   readonly status: Effect.Effect<typeof Status.Type, AtroposError>
   readonly environmentStatus: (environment: number) => Effect.Effect<typeof EnvironmentStatus.Type, AtroposError>
-  readonly submit: (environment: number, group: ScoredGroup) => Effect.Effect<Submitted, AtroposError>
+  readonly submit: (environment: number, group: ScoredGroup) => Effect.Effect<SubmissionResult, AtroposError>
   readonly submitAll: (environment: number, groups: ReadonlyArray<ScoredGroup>) => Effect.Effect<void, AtroposError>
   /** The next batch of a trainer; undefined while there is too little. */
   readonly batch: Effect.Effect<ReadonlyArray<Json.Fields> | undefined, AtroposError>
 }
 
-const fail = (reason: AtroposError["reason"], message: string): AtroposError => new AtroposError({ reason, message })
+const makeError = (reason: AtroposError["reason"], message: string): AtroposError => new AtroposError({ reason, message })
 
 /** Seconds for one answer. */
 const patience = "60 seconds"
@@ -117,11 +117,11 @@ const patience = "60 seconds"
 /** Makes a client. The scope closes its connections. */
 export const make = Effect.fnUntraced(function*(address: string): Effect.fn.Return<Client, AtroposError, Scope.Scope> {
   const url = address.replace(/\/+$/u, "")
-  if (!URL.canParse(url) || !/^https?:/u.test(url)) return yield* fail("unreachable", `"${address}" is no address: give one such as http://127.0.0.1:8000`)
+  if (!URL.canParse(url) || !/^https?:/u.test(url)) return yield* makeError("unreachable", `"${address}" is no address: give one such as http://127.0.0.1:8000`)
   const transport = yield* Effect.promise(() => import("../../platform/HttpTransport.ts"))
   const fetch = yield* Effect.acquireRelease(Effect.sync(() => transport.make()), ({ close }) => Effect.sync(close))
 
-  const request = (method: string, path: string, body: unknown): Effect.Effect<unknown, AtroposError> =>
+  const sendRequest = (method: string, path: string, body: unknown): Effect.Effect<unknown, AtroposError> =>
     Effect.tryPromise({
       try: async (signal) => {
         const response = await fetch(`${url}${path}`, {
@@ -132,61 +132,61 @@ export const make = Effect.fnUntraced(function*(address: string): Effect.fn.Retu
         })
         return { status: response.status, text: await response.text() }
       },
-      catch: () => fail("unreachable", `Nothing answers at ${url}: start the Atropos API (run-api), or correct the address.`)
+      catch: () => makeError("unreachable", `Nothing answers at ${url}: start the Atropos API (run-api), or correct the address.`)
     }).pipe(
-      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(fail("unreachable", `${url} did not answer in time.`)) }),
+      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(makeError("unreachable", `${url} did not answer in time.`)) }),
       Effect.flatMap(({ status, text }) =>
         status === 200
-          ? Effect.succeed(Json.parsed(text))
-          : Effect.fail(fail(status < 500 ? "refused" : "unexpected", `${method} ${path} of ${url} was answered with ${status}: ${text.slice(0, 300)}`)))
+          ? Effect.succeed(Json.parseOrKeep(text))
+          : Effect.fail(makeError(status < 500 ? "refused" : "unexpected", `${method} ${path} of ${url} was answered with ${status}: ${text.slice(0, 300)}`)))
     )
-  const ask = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S, method: string, path: string, body?: unknown): Effect.Effect<S["Type"], AtroposError> => {
+  const requestDecoded = <S extends Schema.Codec<unknown, unknown, never, never>>(schema: S, method: string, path: string, body?: unknown): Effect.Effect<S["Type"], AtroposError> => {
     const decode = Schema.decodeUnknownEffect(schema)
-    return Effect.flatMap(request(method, path, body), (value) =>
-      Effect.mapError(decode(value), () => fail("unexpected", `${method} ${path} of ${url} has another form than the Atropos API: ${Json.toText(value).slice(0, 300)}`)))
+    return Effect.flatMap(sendRequest(method, path, body), (value) =>
+      Effect.mapError(decode(value), () => makeError("unexpected", `${method} ${path} of ${url} has another form than the Atropos API: ${Json.toText(value).slice(0, 300)}`)))
   }
 
   const registerOnce = (facts: EnvironmentFacts): Effect.Effect<Registered, AtroposError> =>
-    Effect.flatMap(request("POST", "/register-env", facts), (value) => {
+    Effect.flatMap(sendRequest("POST", "/register-env", facts), (value) => {
       const found = Schema.decodeUnknownOption(Registered)(value)
       return Option.isSome(found)
         ? Effect.succeed(found.value)
-        : Effect.fail(fail(/wait/iu.test(Json.word(Json.fields(value)["status"])) ? "waiting" : "unexpected", `The trainer of ${url} has not asked for a batch yet: ${Json.toText(value).slice(0, 200)}`))
+        : Effect.fail(makeError(/wait/iu.test(Json.readWord(Json.readFields(value)["status"])) ? "waiting" : "unexpected", `The trainer of ${url} has not asked for a batch yet: ${Json.toText(value).slice(0, 200)}`))
     })
 
   return {
     url,
-    check: Effect.map(ask(Root, "GET", "/"), ({ message }) => message),
-    register: (registration) => Effect.asVoid(ask(Uuid, "POST", "/register", registration)),
+    check: Effect.map(requestDecoded(Root, "GET", "/"), ({ message }) => message),
+    register: (registration) => Effect.asVoid(requestDecoded(Uuid, "POST", "/register", registration)),
     registerEnvironment: (facts, time) =>
       registerOnce(facts).pipe(
         Effect.retry({ while: ({ reason }) => reason === "waiting", schedule: Schedule.max([Schedule.spaced("500 millis"), Schedule.during(time)]) })
       ),
     disconnect: (environment) =>
-      Effect.flatMap(ask(Disconnected, "POST", "/disconnect-env", { env_id: environment }), ({ error, status }) =>
-        status === "success" ? Effect.void : Effect.fail(fail("refused", `The environment ${environment} could not be disconnected: ${error ?? status}`))),
-    info: ask(Info, "GET", "/info"),
-    wandb: ask(WandbInfo, "GET", "/wandb_info"),
-    status: ask(Status, "GET", "/status"),
-    environmentStatus: (environment) => ask(EnvironmentStatus, "GET", `/status-env?env_id=${environment}`, { env_id: environment }),
-    submit: (environment, group) => ask(Received, "POST", "/scored_data", { ...group, env_id: environment }),
+      Effect.flatMap(requestDecoded(Disconnected, "POST", "/disconnect-env", { env_id: environment }), ({ error, status }) =>
+        status === "success" ? Effect.void : Effect.fail(makeError("refused", `The environment ${environment} could not be disconnected: ${error ?? status}`))),
+    info: requestDecoded(Info, "GET", "/info"),
+    wandb: requestDecoded(WandbInfo, "GET", "/wandb_info"),
+    status: requestDecoded(Status, "GET", "/status"),
+    environmentStatus: (environment) => requestDecoded(EnvironmentStatus, "GET", `/status-env?env_id=${environment}`, { env_id: environment }),
+    submit: (environment, group) => requestDecoded(Received, "POST", "/scored_data", { ...group, env_id: environment }),
     submitAll: (environment, groups) =>
-      Effect.asVoid(ask(Received, "POST", "/scored_data_list", groups.map((group) => ({ ...group, env_id: environment })))),
-    batch: Effect.map(ask(Batch, "GET", "/batch"), ({ batch }) => batch ?? undefined)
+      Effect.asVoid(requestDecoded(Received, "POST", "/scored_data_list", groups.map((group) => ({ ...group, env_id: environment })))),
+    batch: Effect.map(requestDecoded(Batch, "GET", "/batch"), ({ batch }) => batch ?? undefined)
   }
 })
 
 /** An environment that is registered as long as the scope lives. */
 export interface Connection extends Registered {
   /** Submits a group when the queue is short enough: an answer of old weights teaches what is no longer true. */
-  readonly submit: (group: ScoredGroup) => Effect.Effect<Submitted, AtroposError>
+  readonly submit: (group: ScoredGroup) => Effect.Effect<SubmissionResult, AtroposError>
 }
 
 /** Batches that may wait in the queue. */
 const offPolicyTolerance = 3
 
 /** Registers an environment, and disconnects it at the end. */
-export const registered = Effect.fnUntraced(function*(
+export const connectEnvironment = Effect.fnUntraced(function*(
   client: Client,
   facts: EnvironmentFacts,
   wait: Duration.Input = "5 minutes"

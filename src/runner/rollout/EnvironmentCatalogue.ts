@@ -5,8 +5,8 @@
  *
  * | reference | environment |
  * | --- | --- |
- * | `arithmetic` | sums; no tools. Shows in a minute if a server returns tokens and a model can be told apart from chance |
- * | `files` | a file with a given text, written with tools and checked by the rollout's own tools |
+ * | `makeArithmetic` | sums; no tools. Shows in a minute if a server returns tokens and a model can be told apart from chance |
+ * | `makeFiles` | a file with a given text, written with tools and checked by the rollout's own tools |
  * | `tasks.jsonl`, a folder, `.csv` | rows with `prompt` and one of `answer` (the whole text), `pattern` (a regular expression), `check` (a command that exits with 0) |
  * | `./env.ts`, `./env.ts#name` | an export of a module, made by `RolloutEnvironment.make` |
  *
@@ -27,21 +27,21 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
-import { FolderTrust, remedy } from "../../config/FolderTrust.ts"
+import { FolderTrust, renderRemedy } from "../../config/FolderTrust.ts"
 import * as Json from "../../domain/Json.ts"
-import { nearest } from "../../domain/Similarity.ts"
+import { findNearest } from "../../domain/Similarity.ts"
 import * as PluginModules from "../../platform/PluginModules.ts"
 import * as Dataset from "../batch/Dataset.ts"
 import { type AnyItem, EnvironmentError, make, type Reward, type RolloutEnvironment, type RolloutTools } from "./RolloutEnvironment.ts"
 
 /** A bundled environment, as it is listed. */
-export interface Listed {
+export interface ListedEnvironment {
   readonly name: string
   readonly description: string
 }
 
 /** Gives items one after another, again and again from the first; `times` rounds at most. */
-const rounds = <Item>(items: ReadonlyArray<Item>, times = 1): Effect.Effect<Item | undefined> => {
+const cycleItems = <Item>(items: ReadonlyArray<Item>, times = 1): Effect.Effect<Item | undefined> => {
   let next = 0
   return Effect.sync(() => next >= items.length * times ? undefined : items[next++ % items.length])
 }
@@ -52,22 +52,22 @@ interface Sum extends AnyItem {
 }
 
 /** Sums that are the same in every run. */
-const sums = (count: number, from: number): ReadonlyArray<Sum> =>
+const makeSums = (count: number, from: number): ReadonlyArray<Sum> =>
   Array.from({ length: count }, (_, index) => ({ id: `sum-${from + index}`, a: 17 * (from + index) % 90 + 10, b: 31 * (from + index) % 90 + 10 }))
 
-const lastNumber = (text: string): string | undefined => text.match(/-?\d+/gu)?.at(-1)
+const findLastNumber = (text: string): string | undefined => text.match(/-?\d+/gu)?.at(-1)
 
-const arithmetic = (): RolloutEnvironment<Sum> =>
+const makeArithmetic = (): RolloutEnvironment<Sum> =>
   make<Sum>({
     name: "arithmetic",
     description: "Adds two numbers; no tools. A first check of a model's server",
     toolsets: [],
-    nextItem: rounds(sums(64, 0), 1_000),
-    evaluation: Effect.succeed(sums(8, 64)),
+    nextItem: cycleItems(makeSums(64, 0), 1_000),
+    evaluation: Effect.succeed(makeSums(8, 64)),
     formatPrompt: ({ a, b }) => `What is ${a} + ${b}? Answer with the number alone.`,
     computeReward: ({ a, b }, { text }) => {
-      const correct = lastNumber(text) === String(a + b) ? 1 : 0
-      const brief = text.trim() === lastNumber(text) ? 1 : 0
+      const correct = findLastNumber(text) === String(a + b) ? 1 : 0
+      const brief = text.trim() === findLastNumber(text) ? 1 : 0
       return Effect.succeed({ reward: correct, components: { correct, brief } })
     }
   })
@@ -85,12 +85,12 @@ const fileTasks: ReadonlyArray<FileTask> = words.map((word, index) => ({
   content: `${word} ${words[(index + 3) % words.length]}`
 }))
 
-const files = (): RolloutEnvironment<FileTask> =>
+const makeFiles = (): RolloutEnvironment<FileTask> =>
   make<FileTask>({
     name: "files",
     description: "Writes a file with a given text. A check of tools and of the place of a rollout",
     toolsets: ["file"],
-    nextItem: rounds(fileTasks, 1_000),
+    nextItem: cycleItems(fileTasks, 1_000),
     evaluation: Effect.succeed(fileTasks.slice(0, 2)),
     formatPrompt: ({ content, path }) => `Create the file ${path} in the working directory. Its text is exactly: ${content}`,
     computeReward: ({ content, path }, _, tools) =>
@@ -101,10 +101,10 @@ const files = (): RolloutEnvironment<FileTask> =>
       })
   })
 
-const bundled: ReadonlyArray<() => RolloutEnvironment<Sum> | RolloutEnvironment<FileTask>> = [arithmetic, files]
+const bundled: ReadonlyArray<() => RolloutEnvironment<Sum> | RolloutEnvironment<FileTask>> = [makeArithmetic, makeFiles]
 
 /** Bundled environments. */
-export const list: ReadonlyArray<Listed> = bundled.map((one) => one()).map(({ description, name }) => ({ name, description }))
+export const list: ReadonlyArray<ListedEnvironment> = bundled.map((one) => one()).map(({ description, name }) => ({ name, description }))
 
 /** A row of a dataset. */
 interface Row extends AnyItem {
@@ -115,20 +115,20 @@ interface Row extends AnyItem {
 const bytesOfPattern = 2_000
 
 /** Reward of a row: what it names first counts. */
-const rewardOf = (fields: Json.Fields, text: string, tools: RolloutTools): Effect.Effect<Reward, EnvironmentError> => {
+const computeRowReward = (fields: Json.Fields, text: string, tools: RolloutTools): Effect.Effect<Reward, EnvironmentError> => {
   const { answer, check, pattern } = fields
-  const given = Json.word(answer)
+  const given = Json.readWord(answer)
   if (given !== "") return Effect.succeed(text.trim() === given.trim() ? 1 : 0)
   if (typeof pattern === "string") return Effect.succeed(new RegExp(pattern, "u").test(text) ? 1 : 0)
-  return Effect.flatMap(tools.terminal(Json.word(check), { timeoutSeconds: 600 }), ({ error, exitCode }) =>
+  return Effect.flatMap(tools.terminal(Json.readWord(check), { timeoutSeconds: 600 }), ({ error, exitCode }) =>
     exitCode === -1
       ? Effect.fail(new EnvironmentError({ message: `the check did not run: ${error ?? "no reason"}` }))
       : Effect.succeed(exitCode === 0 ? 1 : 0))
 }
 
 /** Reason why a row has no reward; undefined where it has one. */
-const rowProblem = ({ fields: { answer, check, pattern } }: Dataset.Row): string | undefined => {
-  if (Json.word(answer) !== "") return undefined
+const findRowProblem = ({ fields: { answer, check, pattern } }: Dataset.Row): string | undefined => {
+  if (Json.readWord(answer) !== "") return undefined
   if (typeof pattern === "string" && pattern !== "") {
     if (pattern.length > bytesOfPattern) return `its pattern has more than ${bytesOfPattern} characters`
     try {
@@ -151,10 +151,10 @@ const fromDataset = Effect.fnUntraced(function*(path: string): Effect.fn.Return<
   const paths = yield* Path.Path
   const { problems, rows } = yield* Effect.mapError(Dataset.read(path, { required: ["prompt"] }), ({ message }) => new EnvironmentError({ message }))
   const wrong = rows.flatMap((row) => {
-    const problem = rowProblem(row)
+    const problem = findRowProblem(row)
     return problem === undefined ? [] : [`${row.file}: line ${row.line}: ${problem}`]
   })
-  const usable = rows.filter((row) => rowProblem(row) === undefined)
+  const usable = rows.filter((row) => findRowProblem(row) === undefined)
   const [first] = wrong
   if (usable.length === 0) return yield* new EnvironmentError({ message: first ?? `${path}: there is no row with a prompt` })
   // Tools are offered for checks alone.
@@ -163,9 +163,9 @@ const fromDataset = Effect.fnUntraced(function*(path: string): Effect.fn.Return<
     name: paths.basename(path).replace(/\.\w+$/u, "") || "dataset",
     description: `${usable.length} rows of ${path}`,
     toolsets: hasCheck ? undefined : [],
-    nextItem: rounds(usable.map(({ fields, id }) => ({ id, prompt: Json.word(fields["prompt"]), fields }))),
+    nextItem: cycleItems(usable.map(({ fields, id }) => ({ id, prompt: Json.readWord(fields["prompt"]), fields }))),
     formatPrompt: ({ prompt }) => prompt,
-    computeReward: ({ fields }, { text }, tools) => rewardOf(fields, text, tools)
+    computeReward: ({ fields }, { text }, tools) => computeRowReward(fields, text, tools)
   })
   return { environment, problems: [...problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : `: line ${line}`}: ${message}`), ...wrong] }
 })
@@ -185,15 +185,15 @@ const fromModule = Effect.fnUntraced(function*(reference: string): Effect.fn.Ret
   const folder = paths.dirname(path)
   if (!(yield* Effect.orElseSucceed(trust.isTrusted(folder), () => false))) {
     const project = yield* Effect.orElseSucceed(trust.projectOf(folder), () => folder)
-    return yield* new EnvironmentError({ message: `${path} is in a folder that is not trusted. Look at it, then run \`${remedy(project)}\`.` })
+    return yield* new EnvironmentError({ message: `${path} is in a folder that is not trusted. Look at it, then run \`${renderRemedy(project)}\`.` })
   }
   yield* PluginModules.share(folder)
   const exports = yield* Effect.mapError(PluginModules.importModule(path, 0), (error) =>
     new EnvironmentError({ message: `${path} cannot be loaded: ${error instanceof Error ? error.message.split("\n")[0] : String(error)}` }))
-  const found = Json.fields(exports)
+  const found = Json.readFields(exports)
   const exported = found[name] ?? (name === "default" ? Object.values(found).find(isEnvironment) : undefined)
   if (isEnvironment(exported)) return exported
-  const meant = nearest(name, Object.keys(found))
+  const meant = findNearest(name, Object.keys(found))
   return yield* new EnvironmentError({
     message: exported === undefined
       ? `${path} has no export ${name}${meant === undefined ? "" : `; did you mean ${meant}?`}`
@@ -202,7 +202,7 @@ const fromModule = Effect.fnUntraced(function*(reference: string): Effect.fn.Ret
 })
 
 /** An environment that was found. */
-export interface Found {
+export interface FoundEnvironment {
   /** Items of its own type, which nobody else looks into. */
   readonly environment: RolloutEnvironment
   /** Rows of a dataset that cannot be used. */
@@ -212,7 +212,7 @@ export interface Found {
 /** Finds the environment of a reference. */
 export const find = Effect.fn("EnvironmentCatalogue.find")(function*(
   reference: string
-): Effect.fn.Return<Found, EnvironmentError, FileSystem.FileSystem | FolderTrust | Path.Path | Scope.Scope> {
+): Effect.fn.Return<FoundEnvironment, EnvironmentError, FileSystem.FileSystem | FolderTrust | Path.Path | Scope.Scope> {
   const own = bundled.map((one) => one()).find(({ name }) => name === reference)
   // Items come from the environment and go back to it: their type is its own matter.
   if (own !== undefined) return { environment: own as unknown as RolloutEnvironment, problems: [] }
@@ -224,7 +224,7 @@ export const find = Effect.fn("EnvironmentCatalogue.find")(function*(
     return { environment: environment as unknown as RolloutEnvironment, problems }
   }
   if (/[\\/]|\.(?:jsonl?|csv|parquet)$/.test(reference)) return yield* new EnvironmentError({ message: `dataset ${reference} cannot be read: no such file or directory` })
-  const meant = Option.fromUndefinedOr(nearest(reference, list.map(({ name }) => name)))
+  const meant = Option.fromUndefinedOr(findNearest(reference, list.map(({ name }) => name)))
   return yield* new EnvironmentError({
     message: `There is no environment "${reference}": ${Option.match(meant, { onNone: () => "`hermes rl environments` lists them; a dataset or a module is named by its path", onSome: (name) => `did you mean "${name}"?` })}`
   })

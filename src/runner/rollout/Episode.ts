@@ -13,7 +13,7 @@
  * ```ts
  * import { Episode } from "hermes-effect"
  *
- * const place = Episode.placeOf({ nodes: [] }, [{ role: "user", content: "hi" }])
+ * const place = Episode.locateMessages({ nodes: [] }, [{ role: "user", content: "hi" }])
  *
  * console.log("fresh" in place ? place.fresh.length : `message ${place.differsAt + 1} is another one`)
  * // => 1
@@ -27,7 +27,7 @@ import * as Json from "../../domain/Json.ts"
 export const version = 1
 
 /** Begins an episode. */
-export interface Begun {
+export interface BeginEntry {
   readonly type: "rollout"
   readonly v: number
   readonly at: string
@@ -42,7 +42,7 @@ export interface Begun {
 }
 
 /** A request is about to be sent. */
-interface Started {
+interface CallEntry {
   readonly type: "call"
   readonly call: number
   readonly at: string
@@ -52,7 +52,7 @@ interface Started {
 export type NodeCause = "begin" | "history_diverged" | "retokenised" | "tokens_missing"
 
 /** An answer, with what is new in its request. */
-export interface Answered {
+export interface AnswerEntry {
   readonly type: "answer"
   readonly call: number
   readonly at: string
@@ -75,7 +75,7 @@ export interface Answered {
 }
 
 /** A call without an answer: it failed, or its client went away. */
-interface Unanswered {
+interface FailureEntry {
   readonly type: "failed" | "interrupted"
   readonly call: number
   readonly at: string
@@ -83,7 +83,7 @@ interface Unanswered {
 }
 
 /** Ends an episode. */
-interface Finished {
+interface FinishEntry {
   readonly type: "finished"
   readonly at: string
   readonly reward?: number | undefined
@@ -93,26 +93,26 @@ interface Finished {
 }
 
 /** Values that the group of an episode gives it when all of its members are scored. */
-interface Compared {
+interface AdvantageEntry {
   readonly type: "advantage"
   readonly at: string
   readonly advantage: number
 }
 
 /** Log probabilities of a reference model, for every token of the last node. */
-interface Referenced {
+interface ReferenceEntry {
   readonly type: "reference"
   readonly at: string
   readonly logprobs: ReadonlyArray<number>
 }
 
 /** A line of an episode. */
-export type Entry = Begun | Started | Answered | Unanswered | Finished | Compared | Referenced
+export type Entry = BeginEntry | CallEntry | AnswerEntry | FailureEntry | FinishEntry | AdvantageEntry | ReferenceEntry
 
 /** One sequence of tokens that only grew. */
 export interface Node {
   readonly cause: NodeCause
-  readonly answers: ReadonlyArray<Answered>
+  readonly answers: ReadonlyArray<AnswerEntry>
   /** All messages of the sequence, the last answer included. */
   readonly messages: ReadonlyArray<Json.Fields>
   /** All tokens of the sequence; undefined from the first answer on of which some are missing. */
@@ -120,7 +120,7 @@ export interface Node {
 }
 
 /** State of an episode: all of its entries together. */
-export interface Episode extends Omit<Begun, "type" | "v"> {
+export interface Episode extends Omit<BeginEntry, "type" | "v"> {
   readonly nodes: ReadonlyArray<Node>
   /** Number of the next call. */
   readonly calls: number
@@ -128,12 +128,12 @@ export interface Episode extends Omit<Begun, "type" | "v"> {
   readonly open: ReadonlySet<number>
   readonly failed: number
   readonly interrupted: number
-  readonly finished: Finished | undefined
+  readonly finished: FinishEntry | undefined
   readonly advantage: number | undefined
   readonly reference: ReadonlyArray<number> | undefined
 }
 
-const begin = (entry: Begun): Episode => {
+const beginEpisode = (entry: BeginEntry): Episode => {
   const { type: _, v: __, ...facts } = entry
   return {
     ...facts,
@@ -149,7 +149,7 @@ const begin = (entry: Begun): Episode => {
 }
 
 /** The node that an answer makes of the one before. */
-const grown = (before: Node | undefined, entry: Answered): Node => {
+const growNode = (before: Node | undefined, entry: AnswerEntry): Node => {
   const isNew = entry.node !== undefined || before === undefined
   const known = isNew ? [] : before.tokens
   return {
@@ -160,25 +160,25 @@ const grown = (before: Node | undefined, entry: Answered): Node => {
   }
 }
 
-const closed = (open: ReadonlySet<number>, call: number): ReadonlySet<number> => new Set(Array.from(open).filter((one) => one !== call))
+const closeCall = (open: ReadonlySet<number>, call: number): ReadonlySet<number> => new Set(Array.from(open).filter((one) => one !== call))
 
 /** The episode after an entry; undefined before the entry that begins it. */
 export const apply = (episode: Episode | undefined, entry: Entry): Episode | undefined => {
-  if (entry.type === "rollout") return episode ?? begin(entry)
+  if (entry.type === "rollout") return episode ?? beginEpisode(entry)
   if (episode === undefined) return undefined
   switch (entry.type) {
     case "call":
       return { ...episode, calls: Math.max(episode.calls, entry.call + 1), open: new Set(episode.open).add(entry.call) }
     case "answer": {
       const last = episode.nodes.at(-1)
-      const node = grown(last, entry)
+      const node = growNode(last, entry)
       const before = entry.node === undefined && last !== undefined ? episode.nodes.slice(0, -1) : episode.nodes
-      return { ...episode, nodes: [...before, node], open: closed(episode.open, entry.call) }
+      return { ...episode, nodes: [...before, node], open: closeCall(episode.open, entry.call) }
     }
     case "failed":
-      return { ...episode, failed: episode.failed + 1, open: closed(episode.open, entry.call) }
+      return { ...episode, failed: episode.failed + 1, open: closeCall(episode.open, entry.call) }
     case "interrupted":
-      return { ...episode, interrupted: episode.interrupted + 1, open: closed(episode.open, entry.call) }
+      return { ...episode, interrupted: episode.interrupted + 1, open: closeCall(episode.open, entry.call) }
     case "finished":
       return { ...episode, finished: entry }
     case "advantage":
@@ -191,46 +191,46 @@ export const apply = (episode: Episode | undefined, entry: Entry): Episode | und
 /** Thinking that stands in the text of an answer: clients that show it apart leave it out of the history. */
 const thinking = /<think>[^]*?<\/think>/gu
 
-const contentOf = (content: unknown): string => {
+const normaliseContent = (content: unknown): string => {
   if (content === undefined || content === null) return ""
-  const [only, ...more] = Json.items(content)
-  const part = Json.fields(only)
-  const text = more.length === 0 && part["type"] === "text" ? Json.word(part["text"]) : typeof content === "string" ? content : JSON.stringify(content)
+  const [only, ...more] = Json.readItems(content)
+  const part = Json.readFields(only)
+  const text = more.length === 0 && part["type"] === "text" ? Json.readWord(part["text"]) : typeof content === "string" ? content : JSON.stringify(content)
   return text.includes("<think>") ? text.replace(thinking, "").trim() : text.trim()
 }
 
 /** The value with the fields of its objects in the order of their names. */
-const ordered = (value: unknown): unknown =>
+const sortFields = (value: unknown): unknown =>
   Array.isArray(value)
-    ? value.map(ordered)
+    ? value.map(sortFields)
     : Json.isFields(value)
-    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => a < b ? -1 : 1).map(([name, one]) => [name, ordered(one)]))
+    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => a < b ? -1 : 1).map(([name, one]) => [name, sortFields(one)]))
     : value
 
-const argumentsOf = (value: unknown): string => JSON.stringify(ordered(typeof value === "string" ? Json.parsed(value) : value ?? {}))
+const normaliseArguments = (value: unknown): string => JSON.stringify(sortFields(typeof value === "string" ? Json.parseOrKeep(value) : value ?? {}))
 
-const callsOf = (message: Json.Fields): string =>
-  JSON.stringify(Json.items(message["tool_calls"]).map((one) => {
-    const call = Json.fields(one)
-    const { arguments: args, name } = Json.fields(call["function"])
-    return [call["id"], name, argumentsOf(args)]
+const normaliseCalls = (message: Json.Fields): string =>
+  JSON.stringify(Json.readItems(message["tool_calls"]).map((one) => {
+    const call = Json.readFields(one)
+    const { arguments: args, name } = Json.readFields(call["function"])
+    return [call["id"], name, normaliseArguments(args)]
   }))
 
 /** Tests if two messages say the same, whatever the client made of empty content, of reasoning and of spaces in arguments. */
 export const isSameMessage = (one: Json.Fields, other: Json.Fields): boolean =>
-  one["role"] === other["role"] && contentOf(one["content"]) === contentOf(other["content"]) &&
-  one["tool_call_id"] === other["tool_call_id"] && callsOf(one) === callsOf(other)
+  one["role"] === other["role"] && normaliseContent(one["content"]) === normaliseContent(other["content"]) &&
+  one["tool_call_id"] === other["tool_call_id"] && normaliseCalls(one) === normaliseCalls(other)
 
 /**
  * Place of a request's messages in an episode: the new ones and the whole history with the episode's own messages, or the first message
  * that is another one than the episode's.
  */
-export type Place =
+export type MessagePlace =
   | { readonly fresh: ReadonlyArray<Json.Fields>; readonly whole: ReadonlyArray<Json.Fields> }
   | { readonly differsAt: number }
 
 /** Finds what of a request is new. The first request of an episode is new as a whole. */
-export const placeOf = ({ nodes }: Pick<Episode, "nodes">, messages: ReadonlyArray<Json.Fields>): Place => {
+export const locateMessages = ({ nodes }: Pick<Episode, "nodes">, messages: ReadonlyArray<Json.Fields>): MessagePlace => {
   const known = nodes.at(-1)?.messages ?? []
   const differsAt = known.findIndex((message, index) => {
     const given = messages[index]
@@ -246,7 +246,7 @@ export const startsWith = (list: ReadonlyArray<number>, start: ReadonlyArray<num
   list.length >= start.length && start.every((one, index) => list[index] === one)
 
 /** The tokens of a prompt as its answer keeps them, and the node that they begin where they do not go on from the last one. */
-export const promptOf = (
+export const splitPrompt = (
   node: Node | undefined,
   prompt: ReadonlyArray<number> | undefined
 ): { readonly prompt: ReadonlyArray<number> | undefined; readonly node: NodeCause | undefined } => {

@@ -13,7 +13,7 @@
  * ```ts
  * import { EpisodeExport } from "hermes-effect"
  *
- * console.log(EpisodeExport.advantages([1, 0, 0, 1]))
+ * console.log(EpisodeExport.computeAdvantages([1, 0, 0, 1]))
  * // => [ 1, -1, -1, 1 ]
  * ```
  *
@@ -22,7 +22,7 @@
 import * as Result from "effect/Result"
 import type * as Json from "../../domain/Json.ts"
 import { RolloutRefused, type RolloutView, type ScoredEpisode } from "../../domain/RolloutPort.ts"
-import type { Answered, Episode, Node } from "./Episode.ts"
+import type { AnswerEntry, Episode, Node } from "./Episode.ts"
 
 /** Mask of a token that is not trained. */
 export const masked = -100
@@ -31,7 +31,7 @@ export const masked = -100
 export const maskedLogprob = 1
 
 /** Reason why an episode cannot train a model; undefined when it can. */
-export const obstacle = ({ nodes }: Pick<Episode, "nodes">): string | undefined => {
+export const findObstacle = ({ nodes }: Pick<Episode, "nodes">): string | undefined => {
   const node = nodes.at(-1)
   if (node === undefined) return "it has no answer"
   const answer = node.answers.find(({ prompt, tokens }) => prompt === undefined || tokens === undefined)
@@ -41,38 +41,38 @@ export const obstacle = ({ nodes }: Pick<Episode, "nodes">): string | undefined 
 }
 
 /** For each token of a node a value: `given` for what was sampled, one by one, and `other` for the rest. */
-const along = ({ answers }: Node, other: number, given: (answer: Answered) => ReadonlyArray<number>): ReadonlyArray<number> =>
+const expandOverTokens = ({ answers }: Node, other: number, given: (answer: AnswerEntry) => ReadonlyArray<number>): ReadonlyArray<number> =>
   answers.flatMap((answer) => [...(answer.prompt ?? []).map(() => other), ...given(answer)])
 
 /** Lists of an episode whose length is another one than that of its tokens. */
-const uneven = (episode: ScoredEpisode): ReadonlyArray<string> =>
+const findUnevenLists = (episode: ScoredEpisode): ReadonlyArray<string> =>
   (["masks", "inference_logprobs", "advantages", "ref_logprobs"] as const).flatMap((name) => {
     const list = episode[name]
     return list === undefined || list.length === episode.tokens.length ? [] : [`${name} has ${list.length} values for ${episode.tokens.length} tokens`]
   })
 
 /** Problems of an episode that was exported, by us or by others; none when it is sound. */
-export const problems = (episode: ScoredEpisode): ReadonlyArray<string> => {
+export const findProblems = (episode: ScoredEpisode): ReadonlyArray<string> => {
   const wrong = episode.masks.findIndex((mask, index) => mask !== masked && mask !== episode.tokens[index])
   return [
     ...(episode.tokens.length === 0 ? ["it has no tokens"] : []),
-    ...uneven(episode),
+    ...findUnevenLists(episode),
     ...(wrong === -1 ? [] : [`the mask of token ${wrong} is neither ${masked} nor the token`]),
     ...(episode.masks.every((mask) => mask === masked) ? ["no token of it is trained"] : []),
     ...(Number.isFinite(episode.score) ? [] : ["its score is no number"])
   ]
 }
 
-const refused = (id: string, why: string): Result.Result<never, RolloutRefused> =>
+const refuseExport = (id: string, why: string): Result.Result<never, RolloutRefused> =>
   Result.fail(new RolloutRefused({ reason: "not_trainable", message: `The rollout ${id} cannot be exported for training: ${why}.` }))
 
 /** An episode as trainers take it. */
-export const scored = (episode: Episode): Result.Result<ScoredEpisode, RolloutRefused> => {
+export const toScoredEpisode = (episode: Episode): Result.Result<ScoredEpisode, RolloutRefused> => {
   const { rollout_id: id, finished, nodes } = episode
   const node = nodes.at(-1)
-  const why = obstacle(episode)
-  if (node?.tokens === undefined || why !== undefined) return refused(id, why ?? "token ids are missing")
-  if (finished?.reward === undefined) return refused(id, "it has no reward yet: finish it with one")
+  const why = findObstacle(episode)
+  if (node?.tokens === undefined || why !== undefined) return refuseExport(id, why ?? "token ids are missing")
+  if (finished?.reward === undefined) return refuseExport(id, "it has no reward yet: finish it with one")
   const hasLogprobs = node.answers.every(({ logprobs, tokens }) => logprobs?.length === tokens?.length)
   const last = node.answers.at(-1)
   const { advantage, reference } = episode
@@ -80,11 +80,11 @@ export const scored = (episode: Episode): Result.Result<ScoredEpisode, RolloutRe
     rollout_id: id,
     group_id: episode.group_id,
     tokens: node.tokens,
-    masks: along(node, masked, ({ tokens }) => tokens ?? []),
+    masks: expandOverTokens(node, masked, ({ tokens }) => tokens ?? []),
     score: finished.reward,
     messages: node.messages,
-    ...(hasLogprobs ? { inference_logprobs: along(node, maskedLogprob, ({ logprobs }) => logprobs ?? []) } : {}),
-    ...(advantage === undefined ? {} : { advantages: along(node, 0, ({ tokens }) => (tokens ?? []).map(() => advantage)) }),
+    ...(hasLogprobs ? { inference_logprobs: expandOverTokens(node, maskedLogprob, ({ logprobs }) => logprobs ?? []) } : {}),
+    ...(advantage === undefined ? {} : { advantages: expandOverTokens(node, 0, ({ tokens }) => (tokens ?? []).map(() => advantage)) }),
     ...(reference === undefined ? {} : { ref_logprobs: reference }),
     generation_params: last?.sampling ?? {},
     overrides: {
@@ -96,8 +96,8 @@ export const scored = (episode: Episode): Result.Result<ScoredEpisode, RolloutRe
       ...(finished.cause === undefined ? {} : { reward_cause: finished.cause })
     }
   }
-  const found = problems(whole)
-  return found.length === 0 ? Result.succeed(whole) : refused(id, found.join("; "))
+  const found = findProblems(whole)
+  return found.length === 0 ? Result.succeed(whole) : refuseExport(id, found.join("; "))
 }
 
 /** Episodes of one group in the form of the Atropos API (`ScoredData`). */
@@ -115,7 +115,7 @@ export interface ScoredGroup {
 }
 
 /** Values that all members have; undefined where one lacks them. */
-const shared = <A>(members: ReadonlyArray<ScoredEpisode>, of: (member: ScoredEpisode) => ReadonlyArray<A> | undefined): ReadonlyArray<ReadonlyArray<A>> | undefined => {
+const collectShared = <A>(members: ReadonlyArray<ScoredEpisode>, of: (member: ScoredEpisode) => ReadonlyArray<A> | undefined): ReadonlyArray<ReadonlyArray<A>> | undefined => {
   const values = members.flatMap((member) => {
     const value = of(member)
     return value === undefined ? [] : [value]
@@ -124,10 +124,10 @@ const shared = <A>(members: ReadonlyArray<ScoredEpisode>, of: (member: ScoredEpi
 }
 
 /** The group of episodes that were sampled for the same item. */
-export const group = (members: ReadonlyArray<ScoredEpisode>): ScoredGroup => {
-  const logprobs = shared(members, ({ inference_logprobs }) => inference_logprobs)
-  const advantages = shared(members, ({ advantages }) => advantages)
-  const reference = shared(members, ({ ref_logprobs }) => ref_logprobs)
+export const toGroup = (members: ReadonlyArray<ScoredEpisode>): ScoredGroup => {
+  const logprobs = collectShared(members, ({ inference_logprobs }) => inference_logprobs)
+  const advantages = collectShared(members, ({ advantages }) => advantages)
+  const reference = collectShared(members, ({ ref_logprobs }) => ref_logprobs)
   const [first] = members
   return {
     tokens: members.map(({ tokens }) => tokens),
@@ -144,27 +144,27 @@ export const group = (members: ReadonlyArray<ScoredEpisode>): ScoredGroup => {
 }
 
 /** Advantages of a group: rewards less their mean, over their standard deviation; 0 for all where they are the same. */
-export const advantages = (rewards: ReadonlyArray<number>): ReadonlyArray<number> => {
+export const computeAdvantages = (rewards: ReadonlyArray<number>): ReadonlyArray<number> => {
   const mean = rewards.reduce((sum, one) => sum + one, 0) / Math.max(1, rewards.length)
   const deviation = Math.sqrt(rewards.reduce((sum, one) => sum + (one - mean) ** 2, 0) / Math.max(1, rewards.length))
   return rewards.map((reward) => deviation < 1e-8 ? 0 : (reward - mean) / deviation)
 }
 
 /** Episodes with their advantages in their groups; of groups with one scored member, and where one is known, they stay as they are. */
-export const compared = (episodes: ReadonlyArray<Episode>): ReadonlyArray<Episode> => {
+export const addAdvantages = (episodes: ReadonlyArray<Episode>): ReadonlyArray<Episode> => {
   const groups = new Map<string, Array<Episode>>()
   for (const episode of episodes) {
     if (episode.finished?.reward !== undefined) groups.set(episode.group_id, [...groups.get(episode.group_id) ?? [], episode])
   }
   const known = new Map(Array.from(groups.values()).filter(({ length }) => length > 1).flatMap((members) => {
-    const values = advantages(members.map(({ finished }) => finished?.reward ?? 0))
+    const values = computeAdvantages(members.map(({ finished }) => finished?.reward ?? 0))
     return members.map(({ rollout_id: id }, index) => [id, values[index]] as const)
   }))
   return episodes.map((episode) => ({ ...episode, advantage: episode.advantage ?? known.get(episode.rollout_id) }))
 }
 
 /** An episode for evaluation and supervised fine-tuning: messages and score, without tokens. */
-export const supervised = ({ finished, group_id, metadata, model, nodes, rollout_id }: Episode): Json.Fields => ({
+export const toSupervised = ({ finished, group_id, metadata, model, nodes, rollout_id }: Episode): Json.Fields => ({
   rollout_id,
   group_id,
   model,
@@ -175,7 +175,7 @@ export const supervised = ({ finished, group_id, metadata, model, nodes, rollout
 })
 
 /** State of an episode, as the server and the command line show it. */
-export const view = (episode: Episode): RolloutView => {
+export const toView = (episode: Episode): RolloutView => {
   const node = episode.nodes.at(-1)
   return {
     rollout_id: episode.rollout_id,
@@ -190,7 +190,7 @@ export const view = (episode: Episode): RolloutView => {
     nodes: episode.nodes.length,
     tokens: node?.tokens?.length ?? 0,
     trained_tokens: node?.answers.reduce((sum, { tokens }) => sum + (tokens?.length ?? 0), 0) ?? 0,
-    not_trainable: obstacle(episode) ?? null,
+    not_trainable: findObstacle(episode) ?? null,
     reward: episode.finished?.reward ?? null,
     components: episode.finished?.components ?? {}
   }

@@ -66,24 +66,24 @@ const mostCached = 512
 
 const now: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
 
-const refuse = (reason: RolloutRefused["reason"], message: string): RolloutRefused => new RolloutRefused({ reason, message })
+const makeRefusal = (reason: RolloutRefused["reason"], message: string): RolloutRefused => new RolloutRefused({ reason, message })
 
 const checkParser = (name: string | undefined): Effect.Effect<void, RolloutRefused> =>
   name === undefined || ToolCallParser.find(name) !== undefined
     ? Effect.void
-    : Effect.fail(refuse("invalid_request", `Unknown tool_call_parser ${JSON.stringify(name)}. There are ${ToolCallParser.names.join(", ")}.`))
+    : Effect.fail(makeRefusal("invalid_request", `Unknown tool_call_parser ${JSON.stringify(name)}. There are ${ToolCallParser.names.join(", ")}.`))
 
 /** The body with the calls that stand in its text, and without that text. */
-const parsed = (body: Json.Fields, parser: string | undefined, tools: ReadonlyArray<unknown> | undefined): Json.Fields => {
+const parseTextCalls = (body: Json.Fields, parser: string | undefined, tools: ReadonlyArray<unknown> | undefined): Json.Fields => {
   const parse = parser === undefined ? undefined : ToolCallParser.find(parser)
-  const [first, ...others] = Json.items(body["choices"])
-  const choice = Json.fields(first)
-  const message = Json.fields(choice["message"])
-  const text = Json.string(message["content"])
-  if (parse === undefined || text === undefined || Json.items(message["tool_calls"]).length > 0) return body
+  const [first, ...others] = Json.readItems(body["choices"])
+  const choice = Json.readFields(first)
+  const message = Json.readFields(choice["message"])
+  const text = Json.readString(message["content"])
+  if (parse === undefined || text === undefined || Json.readItems(message["tool_calls"]).length > 0) return body
   const { calls, content } = parse(text, tools ?? [])
   if (calls.length === 0) return body
-  const id = Json.word(body["id"]) || "rollout"
+  const id = Json.readWord(body["id"]) || "rollout"
   const toolCalls = calls.map(({ arguments: args, id: own, name }, index) => ({ id: own ?? `call_${id}_${index}`, type: "function", function: { name, arguments: args } }))
   return {
     ...body,
@@ -96,15 +96,15 @@ const parsed = (body: Json.Fields, parser: string | undefined, tools: ReadonlyAr
 }
 
 /** The entry of an answer. */
-const answered = (episode: Episode.Episode, call: number, at: string, request: Request, raw: Json.Fields, body: Json.Fields): Episode.Answered => {
-  const choice = Json.fields(Json.items(body["choices"])[0])
+const toAnswerEntry = (episode: Episode.Episode, call: number, at: string, request: Request, raw: Json.Fields, body: Json.Fields): Episode.AnswerEntry => {
+  const choice = Json.readFields(Json.readItems(body["choices"])[0])
   const captured = TokenCapture.read(raw)
   const last = episode.nodes.at(-1)
-  const place = Episode.placeOf(episode, request.messages)
+  const place = Episode.locateMessages(episode, request.messages)
   const isBranch = "differsAt" in place
   const { node, prompt } = isBranch
     ? { node: "history_diverged" as const, prompt: captured.promptTokens }
-    : Episode.promptOf(last, captured.promptTokens)
+    : Episode.splitPrompt(last, captured.promptTokens)
   const stopReason = choice["stop_reason"] ?? choice["matched_stop"]
   const usage = body["usage"]
   return {
@@ -114,10 +114,10 @@ const answered = (episode: Episode.Episode, call: number, at: string, request: R
     ...(node === undefined ? {} : { node }),
     messages: node === undefined && !isBranch ? place.fresh : request.messages,
     ...(request.tools === undefined ? {} : { tools: request.tools }),
-    answer: Json.fields(choice["message"]),
-    finish_reason: Json.string(choice["finish_reason"]),
+    answer: Json.readFields(choice["message"]),
+    finish_reason: Json.readString(choice["finish_reason"]),
     ...(stopReason === undefined || stopReason === null ? {} : { stop_reason: stopReason }),
-    model: Json.string(body["model"]),
+    model: Json.readString(body["model"]),
     sampling: request.sampling,
     ...(Json.isFields(usage) ? { usage } : {}),
     prompt,
@@ -133,7 +133,7 @@ const make = Effect.gen(function*() {
   /** Rollouts with a call or an end under way. */
   const busy = new Set<string>()
 
-  const keep = (id: string, episode: Episode.Episode): Episode.Episode => {
+  const cacheEpisode = (id: string, episode: Episode.Episode): Episode.Episode => {
     cached.delete(id)
     cached.set(id, episode)
     if (cached.size > mostCached) {
@@ -142,59 +142,59 @@ const make = Effect.gen(function*() {
     }
     return episode
   }
-  const append = (id: string, episode: Episode.Episode, entry: Episode.Entry): Effect.Effect<Episode.Episode, RolloutRefused> =>
-    Effect.map(store.append(id, entry), () => keep(id, Episode.apply(episode, entry) ?? episode))
+  const appendEntry = (id: string, episode: Episode.Episode, entry: Episode.Entry): Effect.Effect<Episode.Episode, RolloutRefused> =>
+    Effect.map(store.append(id, entry), () => cacheEpisode(id, Episode.apply(episode, entry) ?? episode))
   const get = (id: string) => Effect.suspend(() => {
     const known = cached.get(id)
     return known === undefined ? store.read(id) : Effect.succeed(known)
   })
 
   /** Works on a rollout that nobody else works on. */
-  const alone = <A, E, R>(id: string, work: (episode: Episode.Episode) => Effect.Effect<A, E, R>): Effect.Effect<A, E | RolloutRefused, R> =>
+  const runExclusively = <A, E, R>(id: string, work: (episode: Episode.Episode) => Effect.Effect<A, E, R>): Effect.Effect<A, E | RolloutRefused, R> =>
     Effect.suspend(() => {
       if (busy.has(id)) {
-        return Effect.fail(refuse("rollout_busy", `The rollout ${id} is answering another request. Send one request at a time, or open a rollout for each.`))
+        return Effect.fail(makeRefusal("rollout_busy", `The rollout ${id} is answering another request. Send one request at a time, or open a rollout for each.`))
       }
       busy.add(id)
       return Effect.ensuring(
         Effect.flatMap(get(id), (episode): Effect.Effect<A, E | RolloutRefused, R> =>
           episode.finished === undefined
             ? work(episode)
-            : Effect.fail(refuse("rollout_finished", `The rollout ${id} is finished and takes no more requests. Open another one.`))),
+            : Effect.fail(makeRefusal("rollout_finished", `The rollout ${id} is finished and takes no more requests. Open another one.`))),
         Effect.sync(() => busy.delete(id))
       )
     })
 
   /** Marks calls that a process left behind when it ended. */
-  const revived = (episode: Episode.Episode): Effect.Effect<Episode.Episode, RolloutRefused> =>
+  const markInterrupted = (episode: Episode.Episode): Effect.Effect<Episode.Episode, RolloutRefused> =>
     Effect.reduce(Array.from(episode.open), () => episode, (before, call) =>
       Effect.flatMap(now, (at) =>
-        append(episode.rollout_id, before, { type: "interrupted", call, at, message: "the process ended during the call" })))
+        appendEntry(episode.rollout_id, before, { type: "interrupted", call, at, message: "the process ended during the call" })))
 
   const call: Service["call"] = (id, request, ask) =>
-    alone(id, (found) => Effect.uninterruptibleMask((restore) => Effect.gen(function*() {
-      const place = Episode.placeOf(found, request.messages)
+    runExclusively(id, (found) => Effect.uninterruptibleMask((restore) => Effect.gen(function*() {
+      const place = Episode.locateMessages(found, request.messages)
       if ("differsAt" in place && found.on_divergence === "refuse") {
-        return yield* refuse(
+        return yield* makeRefusal(
           "history_diverged",
           `Message ${place.differsAt + 1} is another one than the rollout ${id} has. A rollout only grows: send its messages unchanged, or open it with on_divergence "branch".`
         )
       }
-      const before = yield* revived(found)
+      const before = yield* markInterrupted(found)
       const number = before.calls
-      const begun = yield* append(id, before, { type: "call", call: number, at: yield* now })
+      const begun = yield* appendEntry(id, before, { type: "call", call: number, at: yield* now })
       const exit = yield* Effect.exit(restore(ask("differsAt" in place ? request.messages : place.whole)))
       const at = yield* now
       if (Exit.isSuccess(exit)) {
-        const raw = Json.fields(exit.value)
-        const body = parsed(raw, begun.tool_call_parser, request.tools)
-        yield* append(id, begun, answered(begun, number, at, request, raw, body))
+        const raw = Json.readFields(exit.value)
+        const body = parseTextCalls(raw, begun.tool_call_parser, request.tools)
+        yield* appendEntry(id, begun, toAnswerEntry(begun, number, at, request, raw, body))
         return body
       }
       const isCut = Cause.hasInterruptsOnly(exit.cause)
       const message = isCut ? "the client went away before the answer" : Redaction.redactText(Cause.pretty(exit.cause).split("\n")[0] ?? "unknown failure")
       // The failure of the call is told; that it could not be marked as well is in the log.
-      yield* append(id, begun, { type: isCut ? "interrupted" : "failed", call: number, at, message }).pipe(
+      yield* appendEntry(id, begun, { type: isCut ? "interrupted" : "failed", call: number, at, message }).pipe(
         Effect.catch((error) => Effect.logWarning(error.message)))
       return yield* Effect.failCause(exit.cause)
     })))
@@ -203,7 +203,7 @@ const make = Effect.gen(function*() {
     open: Effect.fnUntraced(function*(wanted, model) {
       yield* checkParser(wanted.tool_call_parser)
       const id = wanted.rollout_id ?? `rollout_${yield* Ids.makeSessionId}`
-      const entry: Episode.Begun = {
+      const entry: Episode.BeginEntry = {
         type: "rollout",
         v: Episode.version,
         at: yield* now,
@@ -217,17 +217,17 @@ const make = Effect.gen(function*() {
         metadata: wanted.metadata ?? {}
       }
       yield* store.create(entry)
-      return keep(id, Episode.apply(undefined, entry) ?? (yield* Effect.die("a rollout that does not begin")))
+      return cacheEpisode(id, Episode.apply(undefined, entry) ?? (yield* Effect.die("a rollout that does not begin")))
     }),
     get,
     ids: store.ids,
     isBusy: (id) => Effect.sync(() => busy.has(id)),
     call,
     finish: (id, { cause, components, reward }, exit) =>
-      alone(id, (episode) => Effect.flatMap(now, (at) => append(id, episode, { type: "finished", at, reward, components, cause, exit }))),
+      runExclusively(id, (episode) => Effect.flatMap(now, (at) => appendEntry(id, episode, { type: "finished", at, reward, components, cause, exit }))),
     note: (id, known) =>
       Effect.flatMap(Effect.all([get(id), now]), ([episode, at]) =>
-        append(id, episode, "advantage" in known ? { type: "advantage", at, advantage: known.advantage } : { type: "reference", at, logprobs: known.reference }))
+        appendEntry(id, episode, "advantage" in known ? { type: "advantage", at, advantage: known.advantage } : { type: "reference", at, logprobs: known.reference }))
   } satisfies Service
 })
 

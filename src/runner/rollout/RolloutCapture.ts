@@ -38,7 +38,7 @@ import type { ModelRequest, ModelResponse } from "../../domain/Model.ts"
 import { RolloutRefused } from "../../domain/RolloutPort.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
 import { Episodes } from "./Episodes.ts"
-import { samplingOf } from "./RolloutModel.ts"
+import { readSampling } from "./RolloutModel.ts"
 import * as TokenCapture from "./TokenCapture.ts"
 
 /** Middleware of an agent, and the runs that it keeps. */
@@ -57,14 +57,14 @@ export interface Options {
 const protocol = "chat_completions"
 
 /** The request with the rollout's sampling, in one piece. */
-const asked = (request: ModelRequest, sampling: Json.Fields, dialect: TokenCapture.Dialect): ModelRequest => {
+const toCapturedRequest = (request: ModelRequest, sampling: Json.Fields, dialect: TokenCapture.Dialect): ModelRequest => {
   const { stream: _, stream_options: __, ...rest } = request
-  const { extra, own } = TokenCapture.fields(dialect)
-  const extraBody = { ...Json.fields(request["extra_body"]), ...extra }
+  const { extra, own } = TokenCapture.listRequestFields(dialect)
+  const extraBody = { ...Json.readFields(request["extra_body"]), ...extra }
   return { ...rest, ...sampling, ...own, stream: false, ...(Object.keys(extraBody).length === 0 ? {} : { extra_body: extraBody }) }
 }
 
-const blocked = (reason: string): ExecutionBlocked => new ExecutionBlocked({ reason, metadata: { checked_by: "rollout-capture" } })
+const makeBlockedError = (reason: string): ExecutionBlocked => new ExecutionBlocked({ reason, metadata: { checked_by: "rollout-capture" } })
 
 /** Makes a capture over the episodes of the surroundings. */
 export const make = (options: Options = {}): Effect.Effect<Capture, never, Episodes> =>
@@ -75,17 +75,17 @@ export const make = (options: Options = {}): Effect.Effect<Capture, never, Episo
       onFailure: "closed",
       wrap: (next, { apiMode, baseUrl, decode, sessionId }) => (request) => {
         if (!tracked.has(sessionId)) return next(request)
-        if (apiMode !== protocol) return Effect.fail(blocked(`rollouts need a model behind chat completions, and this one speaks ${apiMode}: set model.api_mode or another model`))
+        if (apiMode !== protocol) return Effect.fail(makeBlockedError(`rollouts need a model behind chat completions, and this one speaks ${apiMode}: set model.api_mode or another model`))
         return Effect.gen(function*() {
           const { sampling } = yield* episodes.get(sessionId)
-          const sent = asked(request, sampling, options.dialect ?? TokenCapture.dialectOf(baseUrl))
+          const sent = toCapturedRequest(request, sampling, options.dialect ?? TokenCapture.chooseDialect(baseUrl))
           let response: ModelResponse | undefined
           const body = yield* episodes.call(
             sessionId,
             {
-              messages: Json.items(sent["messages"]).map(Json.fields),
+              messages: Json.readItems(sent["messages"]).map(Json.readFields),
               tools: Array.isArray(sent["tools"]) ? sent["tools"] : undefined,
-              sampling: samplingOf(sent)
+              sampling: readSampling(sent)
             },
             (messages) => Effect.map(next({ ...sent, messages }), (answer) => {
               response = answer
@@ -94,7 +94,7 @@ export const make = (options: Options = {}): Effect.Effect<Capture, never, Episo
           )
           // Calls that stood in the text are in the body only.
           return response === undefined || body !== response.raw ? yield* decode(body) : response
-        }).pipe(Effect.catchIf((error): error is RolloutRefused => error instanceof RolloutRefused, ({ message }) => Effect.fail(blocked(message))))
+        }).pipe(Effect.catchIf((error): error is RolloutRefused => error instanceof RolloutRefused, ({ message }) => Effect.fail(makeBlockedError(message))))
       }
     })
     return {

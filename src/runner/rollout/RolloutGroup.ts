@@ -38,7 +38,7 @@ import * as Redaction from "../../domain/Redaction.ts"
 import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
 import type { RolloutRefused, RolloutScore } from "../../domain/RolloutPort.ts"
 import { ModelRouter } from "../../routing/ModelRouter.ts"
-import { InteractiveMode, unattended } from "../../tool/approval/InteractiveMode.ts"
+import { InteractiveMode, makeUnattended } from "../../tool/approval/InteractiveMode.ts"
 import { type Selection, ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as Toolsets from "../../tool/Toolsets.ts"
 import * as Distributions from "../batch/Distributions.ts"
@@ -59,11 +59,11 @@ export interface Options extends RolloutSettings {
   /** Fate of an agent's calls that need an approval: nobody can be asked. Denied when absent. */
   readonly unattended?: "deny" | "approve" | undefined
   /** Told of each rollout that is scored. */
-  readonly onScored?: ((rollout: Scored) => Effect.Effect<void>) | undefined
+  readonly onScored?: ((rollout: ScoredRollout) => Effect.Effect<void>) | undefined
 }
 
 /** A rollout and what it is worth. */
-export interface Scored {
+export interface ScoredRollout {
   readonly rolloutId: string
   readonly score: RolloutScore
   readonly episode: Episode
@@ -77,13 +77,13 @@ export interface ScoredRollouts {
   readonly groupId: string
   /** Names of the tools that all members had. */
   readonly tools: ReadonlyArray<string>
-  readonly members: ReadonlyArray<Scored>
+  readonly members: ReadonlyArray<ScoredRollout>
 }
 
-const unscored = (cause: string): RolloutScore => ({ reward: 0, cause })
+const makeZeroScore = (cause: string): RolloutScore => ({ reward: 0, cause })
 
 /** The tools of a group: resolved now, the same for all of its members. */
-const toolsOf = Effect.fnUntraced(function*(wanted: ReadonlyArray<string>): Effect.fn.Return<
+const resolveTools = Effect.fnUntraced(function*(wanted: ReadonlyArray<string>): Effect.fn.Return<
   { readonly names: ReadonlyArray<string>; readonly selection: Selection },
   EnvironmentError,
   ToolRegistry
@@ -99,12 +99,12 @@ const toolsOf = Effect.fnUntraced(function*(wanted: ReadonlyArray<string>): Effe
 })
 
 /** Tools in the place of a rollout. */
-const toolsIn = (agent: Agent["Service"], rolloutId: string, directory: string): RolloutTools => {
+const makeRolloutTools = (agent: Agent["Service"], rolloutId: string, directory: string): RolloutTools => {
   const call: RolloutTools["call"] = (name, args) =>
     agent.callTool({ name, args, sessionId: rolloutId, cwd: directory }).pipe(
       // The environment's own code asks: whoever named the environment let it run. The floor still stands.
-      Effect.provideService(InteractiveMode, unattended("reward", "approve")),
-      Effect.map(({ isFailure, output }) => ({ isFailure, output: typeof output === "string" ? Json.parsed(output) : output }))
+      Effect.provideService(InteractiveMode, makeUnattended("reward", "approve")),
+      Effect.map(({ isFailure, output }) => ({ isFailure, output: typeof output === "string" ? Json.parseOrKeep(output) : output }))
     )
   return {
     rolloutId,
@@ -112,8 +112,8 @@ const toolsIn = (agent: Agent["Service"], rolloutId: string, directory: string):
     call,
     terminal: (command, { timeoutSeconds } = {}) =>
       Effect.map(call("terminal", { command, ...(timeoutSeconds === undefined ? {} : { timeout: timeoutSeconds }) }), ({ output }) => {
-        const { error, exit_code: code, output: text } = Json.fields(output)
-        return { output: Json.word(text), exitCode: typeof code === "number" ? code : -1, error: Json.string(error) }
+        const { error, exit_code: code, output: text } = Json.readFields(output)
+        return { output: Json.readWord(text), exitCode: typeof code === "number" ? code : -1, error: Json.readString(error) }
       }),
     readFile: (path) => call("read_file", { path }),
     writeFile: (path, content) => call("write_file", { path, content })
@@ -121,12 +121,12 @@ const toolsIn = (agent: Agent["Service"], rolloutId: string, directory: string):
 }
 
 /** Errors of tools, by their results. */
-const failedTools = (events: ReadonlyArray<RunEvent>): RolloutRecord["toolErrors"] =>
+const listFailedTools = (events: ReadonlyArray<RunEvent>): RolloutRecord["toolErrors"] =>
   events.flatMap((event) => event._tag === "ToolFinished" && event.status !== "ok" ? [{ tool: event.name, error: event.output.slice(0, 2_000) }] : [])
 
-const reasoningOf = (message: Json.Fields): string | undefined => Json.string(message["reasoning_content"]) ?? Json.string(message["reasoning"])
+const readReasoning = (message: Json.Fields): string | undefined => Json.readString(message["reasoning_content"]) ?? Json.readString(message["reasoning"])
 
-const recordOf = (run: RunResult, episode: Episode, events: ReadonlyArray<RunEvent>): RolloutRecord => {
+const makeRecord = (run: RunResult, episode: Episode, events: ReadonlyArray<RunEvent>): RolloutRecord => {
   const messages = episode.nodes.at(-1)?.messages ?? []
   return {
     rolloutId: episode.rollout_id,
@@ -134,42 +134,42 @@ const recordOf = (run: RunResult, episode: Episode, events: ReadonlyArray<RunEve
     run,
     turns: run.steps,
     messages,
-    reasoning: messages.filter(({ role }) => role === "assistant").map(reasoningOf),
-    toolErrors: failedTools(events),
+    reasoning: messages.filter(({ role }) => role === "assistant").map(readReasoning),
+    toolErrors: listFailedTools(events),
     episode
   }
 }
 
-const scoreOf = (reward: Reward): RolloutScore => {
+const toScore = (reward: Reward): RolloutScore => {
   const score = typeof reward === "number" ? { reward } : { reward: reward.reward, ...(reward.components === undefined ? {} : { components: reward.components }) }
-  return Number.isFinite(score.reward) ? score : unscored(`the reward is ${score.reward}, which is no number`)
+  return Number.isFinite(score.reward) ? score : makeZeroScore(`the reward is ${score.reward}, which is no number`)
 }
 
-const firstLine = (cause: Cause.Cause<unknown>): string => Redaction.redactText(Cause.pretty(cause).split("\n")[0] ?? "unknown failure").slice(0, 500)
+const readFirstLine = (cause: Cause.Cause<unknown>): string => Redaction.redactText(Cause.pretty(cause).split("\n")[0] ?? "unknown failure").slice(0, 500)
 
 /** Tests if an answer says or does anything. */
 const isOutput = ({ content, role, tool_calls: calls }: Json.Fields): boolean =>
-  role === "assistant" && (Json.items(calls).length > 0 || Json.toText(content ?? "").trim() !== "")
+  role === "assistant" && (Json.readItems(calls).length > 0 || Json.toText(content ?? "").trim() !== "")
 
 /** The score of a rollout that ended; nothing of it fails. */
-const scored = <Item extends AnyItem, R>(
+const scoreRollout = <Item extends AnyItem, R>(
   environment: RolloutEnvironment<Item, R>,
   item: Item,
   tools: RolloutTools,
   record: RolloutRecord,
   seconds: number
 ): Effect.Effect<RolloutScore, never, R> => {
-  if (record.run.sessionId !== record.rolloutId) return Effect.succeed(unscored("the conversation was compacted, so its tokens are no longer one sequence"))
-  if (!record.messages.some(isOutput)) return Effect.succeed(unscored("no output"))
+  if (record.run.sessionId !== record.rolloutId) return Effect.succeed(makeZeroScore("the conversation was compacted, so its tokens are no longer one sequence"))
+  if (!record.messages.some(isOutput)) return Effect.succeed(makeZeroScore("no output"))
   return environment.computeReward(item, record, tools).pipe(
     Effect.timeout(Duration.seconds(seconds)),
-    Effect.map(scoreOf),
-    Effect.catchCause((cause) => Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.succeed(unscored(`the reward failed: ${firstLine(cause)}`)))
+    Effect.map(toScore),
+    Effect.catchCause((cause) => Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.succeed(makeZeroScore(`the reward failed: ${readFirstLine(cause)}`)))
   )
 }
 
 /** A directory for one rollout, which is gone with the scope. */
-const place = Effect.fnUntraced(function*(base: string | undefined, id: string): Effect.fn.Return<string, EnvironmentError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+const makeRolloutDirectory = Effect.fnUntraced(function*(base: string | undefined, id: string): Effect.fn.Return<string, EnvironmentError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   if (base !== undefined) yield* Effect.ignore(fs.makeDirectory(base, { recursive: true, mode: 0o700 }))
@@ -181,7 +181,7 @@ const place = Effect.fnUntraced(function*(base: string | undefined, id: string):
 })
 
 /** An id that is a file name on every system, whatever the item is called. */
-const groupIdOf = (name: string, unique: string): string =>
+const makeGroupId = (name: string, unique: string): string =>
   `${name.replaceAll(/[^A-Za-z0-9._-]/gu, "_").replace(/^[^A-Za-z0-9]+/u, "").slice(0, 90) || "group"}-${unique}`
 
 /** Rolls out one item as often as the settings say, and scores each rollout in its place. */
@@ -194,14 +194,14 @@ export const run = Effect.fn("RolloutGroup.run")(function*<Item extends AnyItem,
   const agent = yield* Agent
   const episodes = yield* Episodes
   const { model } = yield* Effect.flatMap(ModelRouter, ({ primary }) => primary)
-  const groupId = groupIdOf(`${environment.name}-${item.id ?? "item"}`, yield* Ids.hex(8))
+  const groupId = makeGroupId(`${environment.name}-${item.id ?? "item"}`, yield* Ids.makeHex(8))
   const drawn = options.distribution === undefined ? options.toolsets : Distributions.draw(options.distribution, "", groupId)
-  const { names, selection } = yield* toolsOf(environment.toolsets ?? drawn)
+  const { names, selection } = yield* resolveTools(environment.toolsets ?? drawn)
 
-  const one = (index: number) =>
+  const runRollout = (index: number) =>
     Effect.scoped(Effect.gen(function*() {
       const id = `${groupId}-${index}`
-      const directory = yield* place(options.directory, id)
+      const directory = yield* makeRolloutDirectory(options.directory, id)
       yield* episodes.open({
         rollout_id: id,
         group_id: groupId,
@@ -211,7 +211,7 @@ export const run = Effect.fn("RolloutGroup.run")(function*<Item extends AnyItem,
         ...(options.weightsVersion === undefined ? {} : { weights_version: options.weightsVersion }),
         ...(options.toolCallParser === undefined ? {} : { tool_call_parser: options.toolCallParser })
       }, model)
-      const tools = toolsIn(agent, id, directory)
+      const tools = makeRolloutTools(agent, id, directory)
       yield* Effect.addFinalizer(() => agent.finalize(id, { reason: "session_boundary" }))
       yield* environment.prepare(item, tools)
       const events: Array<RunEvent> = []
@@ -227,23 +227,23 @@ export const run = Effect.fn("RolloutGroup.run")(function*<Item extends AnyItem,
         streaming: false,
         readsText: false,
         onEvent: (more) => Effect.sync(() => void events.push(...more.filter(({ _tag }) => _tag === "ToolFinished")))
-      })).pipe(Effect.provideService(InteractiveMode, unattended("rollout", options.unattended ?? "deny")), Effect.exit)
+      })).pipe(Effect.provideService(InteractiveMode, makeUnattended("rollout", options.unattended ?? "deny")), Effect.exit)
       if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* Effect.interrupt
       const score = Exit.isFailure(exit)
-        ? unscored(`the run failed: ${firstLine(exit.cause)}`)
-        : yield* scored(environment, item, tools, recordOf(exit.value, yield* episodes.get(id), events), rewardTimeoutSeconds)
+        ? makeZeroScore(`the run failed: ${readFirstLine(exit.cause)}`)
+        : yield* scoreRollout(environment, item, tools, makeRecord(exit.value, yield* episodes.get(id), events), rewardTimeoutSeconds)
       const ended = exit._tag === "Success" ? exit.value : undefined
       const episode = yield* episodes.finish(id, score, ended?.exit)
-      const result: Scored = { rolloutId: id, score, episode, run: ended, advantage: undefined }
+      const result: ScoredRollout = { rolloutId: id, score, episode, run: ended, advantage: undefined }
       yield* options.onScored?.(result) ?? Effect.void
       return result
     }))
 
-  const members = yield* Effect.forEach(Array.from({ length: groupSize }, (_, index) => index), one, { concurrency })
-  const values = EpisodeExport.advantages(members.map(({ score }) => score.reward))
+  const members = yield* Effect.forEach(Array.from({ length: groupSize }, (_, index) => index), runRollout, { concurrency })
+  const values = EpisodeExport.computeAdvantages(members.map(({ score }) => score.reward))
   const compared = members.length < 2 ? members : yield* Effect.forEach(members, (member, index) => {
     const advantage = values[index] ?? 0
-    return Effect.map(episodes.note(member.rolloutId, { advantage }), (episode): Scored => ({ ...member, episode, advantage }))
+    return Effect.map(episodes.note(member.rolloutId, { advantage }), (episode): ScoredRollout => ({ ...member, episode, advantage }))
   })
   return { groupId, tools: names, members: compared }
 })

@@ -46,30 +46,30 @@ const samplingNames = [
 ] as const
 
 /** Parameters of sampling of a request. */
-export const samplingOf = (body: Json.Fields): Json.Fields =>
+export const readSampling = (body: Json.Fields): Json.Fields =>
   Object.fromEntries(samplingNames.flatMap((name) => body[name] === undefined || body[name] === null ? [] : [[name, body[name]]]))
 
 /** Fields of a request that are ours to set: addresses and headers of the provider are none of a client's. */
 const ours = new Set(["model", "stream", "stream_options", "n", "extra_body", "extra_headers", "extra_query", "logprobs", "top_logprobs", "return_token_ids"])
 
 /** The request that a model gets for a client's. */
-const requestOf = (body: Json.Fields, sampling: Json.Fields, model: string, dialect: TokenCapture.Dialect): ModelRequest => {
+const buildRequest = (body: Json.Fields, sampling: Json.Fields, model: string, dialect: TokenCapture.Dialect): ModelRequest => {
   const given = Object.fromEntries(Object.entries(body).filter(([name]) => !ours.has(name)))
-  const { extra, own } = TokenCapture.fields(dialect)
+  const { extra, own } = TokenCapture.listRequestFields(dialect)
   return { ...given, ...sampling, ...own, model, stream: false, ...(Object.keys(extra).length === 0 ? {} : { extra_body: extra }) }
 }
 
-const invalid = (message: string): Effect.Effect<never, RolloutRefused> => Effect.fail(new RolloutRefused({ reason: "invalid_request", message }))
+const refuseInvalid = (message: string): Effect.Effect<never, RolloutRefused> => Effect.fail(new RolloutRefused({ reason: "invalid_request", message }))
 
 /** The messages of a request, checked. */
-const messagesOf = (body: Json.Fields): Effect.Effect<ReadonlyArray<Json.Fields>, RolloutRefused> => {
+const readMessages = (body: Json.Fields): Effect.Effect<ReadonlyArray<Json.Fields>, RolloutRefused> => {
   const { messages, n, tools } = body
-  if (!Array.isArray(messages) || messages.length === 0) return invalid("messages is missing: it is a list of at least one message.")
-  const wrong = messages.findIndex((one) => typeof Json.fields(one)["role"] !== "string")
-  if (wrong !== -1) return invalid(`messages[${wrong}] has no role.`)
-  if (n !== undefined && n !== null && n !== 1) return invalid("A rollout has one answer for each request: open a rollout for each sample, with one group_id.")
-  if (tools !== undefined && tools !== null && !Array.isArray(tools)) return invalid("tools is no list.")
-  return Effect.succeed(messages.map(Json.fields))
+  if (!Array.isArray(messages) || messages.length === 0) return refuseInvalid("messages is missing: it is a list of at least one message.")
+  const wrong = messages.findIndex((one) => typeof Json.readFields(one)["role"] !== "string")
+  if (wrong !== -1) return refuseInvalid(`messages[${wrong}] has no role.`)
+  if (n !== undefined && n !== null && n !== 1) return refuseInvalid("A rollout has one answer for each request: open a rollout for each sample, with one group_id.")
+  if (tools !== undefined && tools !== null && !Array.isArray(tools)) return refuseInvalid("tools is no list.")
+  return Effect.succeed(messages.map(Json.readFields))
 }
 
 /** A call that the middleware below puts the client's request in place of. */
@@ -81,7 +81,7 @@ const placeholder: ModelCall = {
   stream: false
 }
 
-const wrongProtocol = (mode: string): AiError.AiError =>
+const makeProtocolError = (mode: string): AiError.AiError =>
   new AiError.AiError({
     module: "RolloutModel",
     method: "chat",
@@ -89,12 +89,12 @@ const wrongProtocol = (mode: string): AiError.AiError =>
   })
 
 /** Sends a request in place of the one that was prepared. */
-const inPlace = (make: (model: string, baseUrl: string | undefined) => ModelRequest) =>
+const replaceRequest = (make: (model: string, baseUrl: string | undefined) => ModelRequest) =>
   Middleware.llmExecution({
     name: "rollout",
     onFailure: "closed",
     wrap: (next, { apiMode, baseUrl, model }) => () =>
-      apiMode === "chat_completions" ? next(make(model, baseUrl)) : Effect.fail(wrongProtocol(apiMode))
+      apiMode === "chat_completions" ? next(make(model, baseUrl)) : Effect.fail(makeProtocolError(apiMode))
   })
 
 const make = Effect.fnUntraced(function*({ defaults = {}, dialect }: Options) {
@@ -102,17 +102,17 @@ const make = Effect.fnUntraced(function*({ defaults = {}, dialect }: Options) {
   const router = yield* ModelRouter
   const hooks = Option.getOrElse(yield* Effect.serviceOption(Hooks), () => Effect.runSync(makeHooks()))
 
-  const ask = Effect.fnUntraced(function*(id: string, calls: number, body: Json.Fields, sampling: Json.Fields) {
+  const requestAnswer = Effect.fnUntraced(function*(id: string, calls: number, body: Json.Fields, sampling: Json.Fields) {
     const sessionId = Ids.SessionId.make(id)
     const taskId = Ids.TaskId.make(id)
     const turnId = yield* Ids.makeTurnId(sessionId, taskId)
     const route = router.primaryRoute === undefined ? undefined : yield* router.primaryRoute
-    const stack = Stack.make([inPlace((model, baseUrl) => requestOf(body, sampling, model, dialect ?? TokenCapture.dialectOf(baseUrl)))])
+    const stack = Stack.make([replaceRequest((model, baseUrl) => buildRequest(body, sampling, model, dialect ?? TokenCapture.chooseDialect(baseUrl)))])
     const answer = yield* router.call({ stack, hooks }, {
       call: placeholder,
       route,
       context: { sessionId, taskId, turnId, platform: "api-server", apiCallCount: calls + 1 },
-      userMessage: Json.fields(Json.items(body["messages"]).at(-1))["content"],
+      userMessage: Json.readFields(Json.readItems(body["messages"]).at(-1))["content"],
       options: undefined
     })
     return answer.response.raw
@@ -120,12 +120,12 @@ const make = Effect.fnUntraced(function*({ defaults = {}, dialect }: Options) {
 
   const open: Service["open"] = Effect.fnUntraced(function*(wanted) {
     const { model } = yield* router.primary
-    return EpisodeExport.view(yield* episodes.open({ ...defaults, ...wanted, sampling: { ...defaults.sampling, ...wanted.sampling } }, model))
+    return EpisodeExport.toView(yield* episodes.open({ ...defaults, ...wanted, sampling: { ...defaults.sampling, ...wanted.sampling } }, model))
   })
 
-  const viewOf = (episode: Episode): Effect.Effect<RolloutView> =>
+  const describeEpisode = (episode: Episode): Effect.Effect<RolloutView> =>
     Effect.map(episodes.isBusy(episode.rollout_id), (isBusy) => {
-      const view = EpisodeExport.view(episode)
+      const view = EpisodeExport.toView(episode)
       return view.status === "busy" && !isBusy ? { ...view, status: "open" } : view
     })
 
@@ -133,18 +133,18 @@ const make = Effect.fnUntraced(function*({ defaults = {}, dialect }: Options) {
     model: Effect.map(router.primary, ({ model }) => model),
     open,
     chat: Effect.fnUntraced(function*(named, body) {
-      const messages = yield* messagesOf(body)
+      const messages = yield* readMessages(body)
       const id = named ?? (yield* open({})).rollout_id
       const { calls, sampling } = yield* episodes.get(id)
-      const request: Request = { messages, tools: Array.isArray(body["tools"]) ? body["tools"] : undefined, sampling: { ...samplingOf(body), ...sampling } }
-      const answer = yield* episodes.call(id, request, (sent) => ask(id, calls, { ...body, messages: sent }, sampling))
-      return { rolloutId: id, body: TokenCapture.forClient(answer, body) }
+      const request: Request = { messages, tools: Array.isArray(body["tools"]) ? body["tools"] : undefined, sampling: { ...readSampling(body), ...sampling } }
+      const answer = yield* episodes.call(id, request, (sent) => requestAnswer(id, calls, { ...body, messages: sent }, sampling))
+      return { rolloutId: id, body: TokenCapture.hideTokens(answer, body) }
     }),
-    view: (id) => Effect.flatMap(episodes.get(id), viewOf),
+    view: (id) => Effect.flatMap(episodes.get(id), describeEpisode),
     list: ({ after = "", limit }) =>
-      Effect.flatMap(episodes.ids, (ids) => Effect.forEach(ids.filter((id) => id > after).slice(0, limit), (id) => Effect.flatMap(episodes.get(id), viewOf))),
-    finish: (id, score) => Effect.map(episodes.finish(id, score ?? {}), EpisodeExport.view),
-    export: (id) => Effect.flatMap(episodes.get(id), (episode) => Effect.fromResult(EpisodeExport.scored(episode)))
+      Effect.flatMap(episodes.ids, (ids) => Effect.forEach(ids.filter((id) => id > after).slice(0, limit), (id) => Effect.flatMap(episodes.get(id), describeEpisode))),
+    finish: (id, score) => Effect.map(episodes.finish(id, score ?? {}), EpisodeExport.toView),
+    export: (id) => Effect.flatMap(episodes.get(id), (episode) => Effect.fromResult(EpisodeExport.toScoredEpisode(episode)))
   }
   return service
 })

@@ -54,7 +54,7 @@ import type { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import type { Episodes } from "./Episodes.ts"
 import type { AnyItem, EnvironmentError, RolloutEnvironment } from "./RolloutEnvironment.ts"
 import * as RolloutGroup from "./RolloutGroup.ts"
-import { delivery, ExperimentTracker, type Metrics, type OutputError, TrainingSink } from "./TrainingOutput.ts"
+import { toDelivery, ExperimentTracker, type Metrics, type OutputError, TrainingSink } from "./TrainingOutput.ts"
 
 /** Settings of a run. */
 export interface Options extends RolloutGroup.Options {
@@ -91,7 +91,7 @@ export type RunError = EnvironmentError | RolloutRefused | OutputError
 const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, one) => sum + one, 0) / Math.max(1, values.length)
 
 /** Metrics of scored rollouts; one that failed is worth 0 in every mean. */
-export const metricsOf = (members: ReadonlyArray<RolloutGroup.Scored>): Metrics => {
+export const computeMetrics = (members: ReadonlyArray<RolloutGroup.ScoredRollout>): Metrics => {
   const rewards = members.map(({ score }) => score.reward)
   const average = mean(rewards)
   const names = new Set(members.flatMap(({ score }) => Object.keys(score.components ?? {})))
@@ -120,7 +120,7 @@ export const evaluate = Effect.fn("RolloutRun.evaluate")(function*<Item extends 
   if (items.length === 0) return undefined
   const settings = { ...options, groupSize: 1, sampling: { ...options.sampling, temperature: 0 }, onScored: undefined }
   const groups = yield* Effect.forEach(items, (item) => RolloutGroup.run(environment, item, settings), { concurrency: options.concurrency })
-  const metrics = metricsOf(groups.flatMap(({ members }) => members))
+  const metrics = computeMetrics(groups.flatMap(({ members }) => members))
   return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`eval/${name}`, value]))
 })
 
@@ -139,10 +139,10 @@ export const run = Effect.fn("RolloutRun.run")(function*<Item extends AnyItem, R
     const item = yield* environment.nextItem
     if (item === undefined) break
     const group = yield* RolloutGroup.run(environment, item, options)
-    const given = delivery(group)
+    const given = toDelivery(group)
     yield* sink.submit(given)
     const number = summary.groups + 1
-    const metrics = metricsOf(group.members)
+    const metrics = computeMetrics(group.members)
     rewards += group.members.reduce((sum, { score }) => sum + score.reward, 0)
     const rollouts = summary.rollouts + group.members.length
     const isEvaluated = evalHandling !== "NONE" && stepsPerEvaluation > 0 && number % stepsPerEvaluation === 0

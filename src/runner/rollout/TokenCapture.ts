@@ -39,13 +39,13 @@ export type Dialect = (typeof dialects)[number]
 const strictHosts = /(?:^|\.)(?:openai\.com|azure\.com|anthropic\.com|googleapis\.com|mistral\.ai|groq\.com|x\.ai|openrouter\.ai|deepseek\.com)$/u
 
 /** The dialect of an address: everybody unknown is a server for inference, which takes fields that it does not know. */
-export const dialectOf = (baseUrl: string | undefined): Dialect => {
+export const chooseDialect = (baseUrl: string | undefined): Dialect => {
   const host = baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl).hostname : ""
   return strictHosts.test(host) ? "logprobs" : "token_ids"
 }
 
 /** Fields of a request that ask for tokens. They are of no protocol's SDK and travel in `extra_body`. */
-export const fields = (dialect: Dialect): { readonly own: Json.Fields; readonly extra: Json.Fields } => {
+export const listRequestFields = (dialect: Dialect): { readonly own: Json.Fields; readonly extra: Json.Fields } => {
   switch (dialect) {
     case "none":
       return { own: {}, extra: {} }
@@ -57,7 +57,7 @@ export const fields = (dialect: Dialect): { readonly own: Json.Fields; readonly 
 }
 
 /** Tokens of one answer. */
-export interface Captured {
+export interface CapturedTokens {
   readonly promptTokens: ReadonlyArray<number> | undefined
   readonly tokens: ReadonlyArray<number> | undefined
   readonly logprobs: ReadonlyArray<number> | undefined
@@ -66,29 +66,29 @@ export interface Captured {
 }
 
 /** Whole numbers of a list; undefined where it is none, is empty, or has anything else in it. */
-const ids = (value: unknown): ReadonlyArray<number> | undefined => {
-  const list = Json.items(value)
+const readTokenIds = (value: unknown): ReadonlyArray<number> | undefined => {
+  const list = Json.readItems(value)
   return list.length > 0 && list.every((one): one is number => Number.isSafeInteger(one) && Number(one) >= 0) ? list : undefined
 }
 
-const numbers = (list: ReadonlyArray<unknown>): ReadonlyArray<number> | undefined =>
+const readNumbers = (list: ReadonlyArray<unknown>): ReadonlyArray<number> | undefined =>
   list.length > 0 && list.every((one): one is number => typeof one === "number" && Number.isFinite(one)) ? list : undefined
 
 /** The id that stands in place of a token. */
-const idOf = (token: unknown): number | undefined => {
-  const [, digits] = /^token_id:(\d+)$/u.exec(Json.string(token) ?? "") ?? []
+const parseTokenId = (token: unknown): number | undefined => {
+  const [, digits] = /^token_id:(\d+)$/u.exec(Json.readString(token) ?? "") ?? []
   return digits === undefined ? undefined : Number(digits)
 }
 
 /** Reads the tokens of a chat completion. */
-export const read = (raw: unknown): Captured => {
-  const body = Json.fields(raw)
-  const choice = Json.fields(Json.items(body["choices"])[0])
-  const content = Json.items(Json.fields(choice["logprobs"])["content"]).map(Json.fields)
-  const meta = Json.items(Json.fields(choice["meta_info"])["output_token_logprobs"]).map(Json.items)
-  const promptTokens = ids(body["prompt_token_ids"]) ?? ids(choice["prompt_token_ids"])
-  const tokens = ids(choice["token_ids"]) ?? ids(meta.map(([, id]) => id)) ?? ids(content.map(({ token }) => idOf(token)))
-  const found = numbers(meta.map(([logprob]) => logprob)) ?? numbers(content.map(({ logprob }) => logprob))
+export const read = (raw: unknown): CapturedTokens => {
+  const body = Json.readFields(raw)
+  const choice = Json.readFields(Json.readItems(body["choices"])[0])
+  const content = Json.readItems(Json.readFields(choice["logprobs"])["content"]).map(Json.readFields)
+  const meta = Json.readItems(Json.readFields(choice["meta_info"])["output_token_logprobs"]).map(Json.readItems)
+  const promptTokens = readTokenIds(body["prompt_token_ids"]) ?? readTokenIds(choice["prompt_token_ids"])
+  const tokens = readTokenIds(choice["token_ids"]) ?? readTokenIds(meta.map(([, id]) => id)) ?? readTokenIds(content.map(({ token }) => parseTokenId(token)))
+  const found = readNumbers(meta.map(([logprob]) => logprob)) ?? readNumbers(content.map(({ logprob }) => logprob))
   const isPaired = tokens === undefined || found === undefined || found.length === tokens.length
   const problems = [
     ...(promptTokens === undefined ? ["the provider returned no token ids of the prompt"] : []),
@@ -102,12 +102,12 @@ export const read = (raw: unknown): Captured => {
 /** Fields of a body that only a trainer reads. */
 const tokenFields = new Set(["prompt_token_ids", "token_ids", "meta_info", "logprobs", "prompt_logprobs"])
 
-const without = (value: Json.Fields, names: ReadonlySet<string>): Json.Fields =>
+const omitFields = (value: Json.Fields, names: ReadonlySet<string>): Json.Fields =>
   Object.fromEntries(Object.entries(value).filter(([name]) => !names.has(name)))
 
 /** The body without tokens that the client did not ask for. */
-export const forClient = (body: Json.Fields, asked: Json.Fields): Json.Fields => {
+export const hideTokens = (body: Json.Fields, asked: Json.Fields): Json.Fields => {
   const names = new Set(Array.from(tokenFields).filter((name) => !(name === "logprobs" && asked["logprobs"] === true)))
   if (asked["return_token_ids"] === true) for (const name of ["prompt_token_ids", "token_ids"]) names.delete(name)
-  return { ...without(body, names), choices: Json.items(body["choices"]).map((choice) => without(Json.fields(choice), names)) }
+  return { ...omitFields(body, names), choices: Json.readItems(body["choices"]).map((choice) => omitFields(Json.readFields(choice), names)) }
 }

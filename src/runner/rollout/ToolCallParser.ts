@@ -5,17 +5,17 @@
  *
  * | parser | form |
  * | --- | --- |
- * | `hermes`, `qwen` | `<tool_call>{"name": …, "arguments": {…}}</tool_call>` |
- * | `longcat` | the same in `<longcat_tool_call>`, or with `<longcat_arg_key>` and `<longcat_arg_value>` |
- * | `mistral` | `[TOOL_CALLS][{"name": …, "arguments": {…}}]`, or `[TOOL_CALLS]name{…}` for each call, also with `[ARGS]` |
+ * | `parseHermes`, `qwen` | `<tool_call>{"name": …, "arguments": {…}}</tool_call>` |
+ * | `parseLongcat` | the same in `<longcat_tool_call>`, or with `<longcat_arg_key>` and `<longcat_arg_value>` |
+ * | `parseMistral` | `[TOOL_CALLS][{"name": …, "arguments": {…}}]`, or `[TOOL_CALLS]name{…}` for each call, also with `[ARGS]` |
  * | `llama3_json` | `{"name": …, "parameters": {…}}`, several with `;` between, also behind `<\|python_tag\|>` |
  * | `qwen3_coder` | `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>` |
- * | `deepseek` | V3: `function`, separator, name, fenced JSON; V3.1: name, separator, JSON |
- * | `kimi` | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{…}<\|tool_call_end\|>` |
+ * | `parseDeepseek` | V3: `function`, separator, name, fenced JSON; V3.1: name, separator, JSON |
+ * | `parseKimi` | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{…}<\|tool_call_end\|>` |
  * | `glm` | `<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>` |
  *
  * A call that was cut at the end is none, unless its JSON is whole. Text that is no call stays as it is: a text without a call comes
- * back unchanged. Values without JSON (`qwen3_coder`, `glm`, `longcat`) get the type that the schema of the tool names.
+ * back unchanged. Values without JSON (`qwen3_coder`, `glm`, `parseLongcat`) get the type that the schema of the tool names.
  *
  * **Example** (A call of a Hermes model)
  *
@@ -42,35 +42,35 @@ export interface ParsedCall {
 }
 
 /** Text of an answer without its calls. */
-export interface Parsed {
+export interface ParsedAnswer {
   readonly content: string
   readonly calls: ReadonlyArray<ParsedCall>
 }
 
 /** Reads the text of an answer; `tools` are those of the request, in the form of chat completions. */
-export type Parser = (text: string, tools: ReadonlyArray<unknown>) => Parsed
+export type Parser = (text: string, tools: ReadonlyArray<unknown>) => ParsedAnswer
 
-const nothing = (text: string): Parsed => ({ content: text, calls: [] })
+const makeWithoutCalls = (text: string): ParsedAnswer => ({ content: text, calls: [] })
 
 /** The text before the first call, or the text itself where there is none. */
-const result = (text: string, start: number, calls: ReadonlyArray<ParsedCall>): Parsed =>
-  calls.length === 0 ? nothing(text) : { content: text.slice(0, start).trim(), calls }
+const makeResult = (text: string, start: number, calls: ReadonlyArray<ParsedCall>): ParsedAnswer =>
+  calls.length === 0 ? makeWithoutCalls(text) : { content: text.slice(0, start).trim(), calls }
 
 /** The call of an object with a name and arguments. */
-const callOf = (value: unknown): ReadonlyArray<ParsedCall> => {
-  const { arguments: own, name, parameters } = Json.fields(value)
+const toCalls = (value: unknown): ReadonlyArray<ParsedCall> => {
+  const { arguments: own, name, parameters } = Json.readFields(value)
   const given = own ?? parameters ?? {}
-  const args = typeof given === "string" ? Json.parsed(given) : given
+  const args = typeof given === "string" ? Json.parseOrKeep(given) : given
   return typeof name === "string" && name !== "" && Json.isFields(args) ? [{ name, arguments: JSON.stringify(args) }] : []
 }
 
-const callsOfJson = (text: string): ReadonlyArray<ParsedCall> => {
+const parseJsonCalls = (text: string): ReadonlyArray<ParsedCall> => {
   const value = Option.getOrUndefined(Json.parse(text.trim()))
-  return Array.isArray(value) ? value.flatMap(callOf) : callOf(value)
+  return Array.isArray(value) ? value.flatMap(toCalls) : toCalls(value)
 }
 
 /** End of the JSON value that begins at a place; undefined where it does not end. */
-const endOfJson = (text: string, from: number): number | undefined => {
+const findJsonEnd = (text: string, from: number): number | undefined => {
   let depth = 0
   let isText = false
   for (let at = from; at < text.length; at++) {
@@ -89,7 +89,7 @@ const endOfJson = (text: string, from: number): number | undefined => {
 }
 
 /** The insides of an element, one after another; the last one may not be closed. */
-const insides = (text: string, open: string, close: string): ReadonlyArray<{ readonly inside: string; readonly isClosed: boolean }> => {
+const findElements = (text: string, open: string, close: string): ReadonlyArray<{ readonly inside: string; readonly isClosed: boolean }> => {
   const found: Array<{ readonly inside: string; readonly isClosed: boolean }> = []
   for (let from = text.indexOf(open); from !== -1;) {
     const start = from + open.length
@@ -101,27 +101,27 @@ const insides = (text: string, open: string, close: string): ReadonlyArray<{ rea
 }
 
 /** Types of a tool's arguments, by name. */
-const typesOf = (tools: ReadonlyArray<unknown>, name: string): Json.Fields => {
-  const tool = tools.map((one) => Json.fields(Json.fields(one)["function"])).find((one) => one["name"] === name)
-  return Json.fields(Json.fields(tool?.["parameters"])["properties"])
+const readTypes = (tools: ReadonlyArray<unknown>, name: string): Json.Fields => {
+  const tool = tools.map((one) => Json.readFields(Json.readFields(one)["function"])).find((one) => one["name"] === name)
+  return Json.readFields(Json.readFields(tool?.["parameters"])["properties"])
 }
 
 /** A value that was written without quotes, in the type that the schema names. */
-const typed = (text: string, schema: unknown): unknown => {
-  const { type } = Json.fields(schema)
+const toTypedValue = (text: string, schema: unknown): unknown => {
+  const { type } = Json.readFields(schema)
   if (type === "string") return text
-  const value = Json.parsed(text.trim())
+  const value = Json.parseOrKeep(text.trim())
   return typeof value === "string" ? text : value
 }
 
-const argumentsOf = (entries: ReadonlyArray<readonly [string, string]>, types: Json.Fields): string =>
-  JSON.stringify(Object.fromEntries(entries.map(([key, value]) => [key, typed(value, types[key])])))
+const encodeArguments = (entries: ReadonlyArray<readonly [string, string]>, types: Json.Fields): string =>
+  JSON.stringify(Object.fromEntries(entries.map(([key, value]) => [key, toTypedValue(value, types[key])])))
 
-const tagged = (open: string, close: string): Parser => (text) =>
-  result(text, text.indexOf(open), insides(text, open, close).flatMap(({ inside }) => callsOfJson(inside)))
+const makeTagParser = (open: string, close: string): Parser => (text) =>
+  makeResult(text, text.indexOf(open), findElements(text, open, close).flatMap(({ inside }) => parseJsonCalls(inside)))
 
 /** Keys and values of elements that follow each other. */
-const keyed = (key: string, value: string, inside: string): ReadonlyArray<readonly [string, string]> =>
+const readPairs = (key: string, value: string, inside: string): ReadonlyArray<readonly [string, string]> =>
   inside.split(`<${key}>`).slice(1).flatMap((pair) => {
     const [name = "", rest = ""] = pair.split(`</${key}>`, 2)
     const [, text = ""] = rest.split(`<${value}>`, 2)
@@ -130,55 +130,55 @@ const keyed = (key: string, value: string, inside: string): ReadonlyArray<readon
   })
 
 /** Calls of a name with keys and values, each in an element. */
-const elements = (open: string, close: string, key: string, value: string): Parser => (text, tools) =>
-  result(text, text.indexOf(open), insides(text, open, close).flatMap(({ inside, isClosed }) => {
+const makeElementParser = (open: string, close: string, key: string, value: string): Parser => (text, tools) =>
+  makeResult(text, text.indexOf(open), findElements(text, open, close).flatMap(({ inside, isClosed }) => {
     const [name = ""] = inside.split(`<${key}>`, 1)
     const called = name.trim()
-    return !isClosed || !/^[\w.:-]+$/u.test(called) ? [] : [{ name: called, arguments: argumentsOf(keyed(key, value, inside), typesOf(tools, called)) }]
+    return !isClosed || !/^[\w.:-]+$/u.test(called) ? [] : [{ name: called, arguments: encodeArguments(readPairs(key, value, inside), readTypes(tools, called)) }]
   }))
 
-const hermes = tagged("<tool_call>", "</tool_call>")
+const parseHermes = makeTagParser("<tool_call>", "</tool_call>")
 
 const longcatTag = ["<longcat_tool_call>", "</longcat_tool_call>"] as const
 
-const longcat: Parser = (text, tools) => {
-  const json = tagged(...longcatTag)(text, tools)
-  return json.calls.length > 0 ? json : elements(...longcatTag, "longcat_arg_key", "longcat_arg_value")(text, tools)
+const parseLongcat: Parser = (text, tools) => {
+  const json = makeTagParser(...longcatTag)(text, tools)
+  return json.calls.length > 0 ? json : makeElementParser(...longcatTag, "longcat_arg_key", "longcat_arg_value")(text, tools)
 }
 
-const mistral: Parser = (text) => {
+const parseMistral: Parser = (text) => {
   const marker = "[TOOL_CALLS]"
   const [content = "", ...blocks] = text.split(marker)
   const calls = blocks.flatMap((block) => {
     if (/^\s*[[{]/u.test(block)) {
       const start = block.search(/[[{]/u)
-      return callsOfJson(block.slice(start, endOfJson(block, start)))
+      return parseJsonCalls(block.slice(start, findJsonEnd(block, start)))
     }
     const [whole = "", name = ""] = /^\s*([\w.:-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{)/u.exec(block) ?? []
-    const end = whole === "" ? undefined : endOfJson(block, whole.length)
-    return end === undefined ? [] : callOf({ name, arguments: Json.parsed(block.slice(whole.length, end)) })
+    const end = whole === "" ? undefined : findJsonEnd(block, whole.length)
+    return end === undefined ? [] : toCalls({ name, arguments: Json.parseOrKeep(block.slice(whole.length, end)) })
   })
-  return result(text, content.length, calls)
+  return makeResult(text, content.length, calls)
 }
 
-const llama: Parser = (text) => {
+const parseLlama: Parser = (text) => {
   const start = text.search(/(?:<\|python_tag\|>\s*)?\{/u)
   const calls: Array<ParsedCall> = []
   for (let from = text.indexOf("{"); from !== -1;) {
-    const end = endOfJson(text, from)
+    const end = findJsonEnd(text, from)
     if (end === undefined) break
-    const found = callsOfJson(text.slice(from, end))
+    const found = parseJsonCalls(text.slice(from, end))
     if (found.length === 0) break
     calls.push(...found)
     const [between = ""] = /^\s*(?:;|<\|python_tag\|>)?\s*/u.exec(text.slice(end)) ?? []
     from = text[end + between.length] === "{" ? end + between.length : -1
   }
-  return result(text, start, calls)
+  return makeResult(text, start, calls)
 }
 
-const qwenCoder: Parser = (text, tools) => {
+const parseQwenCoder: Parser = (text, tools) => {
   const start = text.search(/(?:<tool_call>\s*)?<function=/u)
-  const calls = insides(text, "<function=", "</function>").flatMap(({ inside, isClosed }): ReadonlyArray<ParsedCall> => {
+  const calls = findElements(text, "<function=", "</function>").flatMap(({ inside, isClosed }): ReadonlyArray<ParsedCall> => {
     const [head = "", ...parameters] = inside.split("<parameter=")
     const name = head.split(">", 1)[0]?.trim() ?? ""
     const entries = parameters.map((parameter) => {
@@ -186,46 +186,46 @@ const qwenCoder: Parser = (text, tools) => {
       const [value = ""] = parameter.slice(key.length + 1).split("</parameter>", 1)
       return [key.trim(), value.replace(/^\n/u, "").replace(/\n$/u, "")] as const
     })
-    return !isClosed || name === "" ? [] : [{ name, arguments: argumentsOf(entries, typesOf(tools, name)) }]
+    return !isClosed || name === "" ? [] : [{ name, arguments: encodeArguments(entries, readTypes(tools, name)) }]
   })
-  return result(text, start, calls)
+  return makeResult(text, start, calls)
 }
 
-const deepseek: Parser = (text) => {
+const parseDeepseek: Parser = (text) => {
   const start = text.search(/<｜tool▁calls?▁begin｜>/u)
-  const calls = insides(text, "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>").flatMap(({ inside }) => {
+  const calls = findElements(text, "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>").flatMap(({ inside }) => {
     const [head = "", ...rest] = inside.split("<｜tool▁sep｜>")
     const body = rest.join("<｜tool▁sep｜>")
     // V3 names the kind first, and the function on the line before a fence.
     const [, named, fenced] = /^\s*([^\n]+?)\s*\n```(?:json)?\s*\n([^]*?)\n?```\s*$/u.exec(body) ?? []
-    return callOf({ name: (named ?? head).trim(), arguments: Json.parsed((fenced ?? body).trim()) })
+    return toCalls({ name: (named ?? head).trim(), arguments: Json.parseOrKeep((fenced ?? body).trim()) })
   })
-  return result(text, start, calls)
+  return makeResult(text, start, calls)
 }
 
-const kimi: Parser = (text) => {
+const parseKimi: Parser = (text) => {
   const start = text.search(/<\|tool_calls?_(?:section_)?begin\|>/u)
-  const calls = insides(text, "<|tool_call_begin|>", "<|tool_call_end|>").flatMap(({ inside }) => {
+  const calls = findElements(text, "<|tool_call_begin|>", "<|tool_call_end|>").flatMap(({ inside }) => {
     const [head = "", body = ""] = inside.split("<|tool_call_argument_begin|>")
     const id = head.trim()
     // `functions.get_weather:0`
     const name = id.replace(/:\d+$/u, "").replace(/^functions\./u, "")
-    return callOf({ name, arguments: Json.parsed(body.trim()) }).map((call) => ({ ...call, id }))
+    return toCalls({ name, arguments: Json.parseOrKeep(body.trim()) }).map((call) => ({ ...call, id }))
   })
-  return result(text, start, calls)
+  return makeResult(text, start, calls)
 }
 
 /** All parsers by name. */
 export const parsers = {
-  hermes,
-  qwen: hermes,
-  longcat,
-  mistral,
-  llama3_json: llama,
-  qwen3_coder: qwenCoder,
-  deepseek,
-  kimi,
-  glm: elements("<tool_call>", "</tool_call>", "arg_key", "arg_value")
+  hermes: parseHermes,
+  qwen: parseHermes,
+  longcat: parseLongcat,
+  mistral: parseMistral,
+  llama3_json: parseLlama,
+  qwen3_coder: parseQwenCoder,
+  deepseek: parseDeepseek,
+  kimi: parseKimi,
+  glm: makeElementParser("<tool_call>", "</tool_call>", "arg_key", "arg_value")
 } satisfies Record<string, Parser>
 
 /** Names of the families' versions, as servers for inference call their parsers. */

@@ -20,7 +20,7 @@
  *
  * export const output = Layer.merge(TrainingOutput.layerFiles("data/rl"), TrainingOutput.layerMetrics("data/rl"))
  *
- * console.log(TrainingOutput.delivery({ groupId: "g", tools: [], members: [] }).group)
+ * console.log(TrainingOutput.toDelivery({ groupId: "g", tools: [], members: [] }).group)
  * // => undefined
  * ```
  *
@@ -35,7 +35,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { reasonOf } from "../../domain/PathProblem.ts"
+import { describeReason } from "../../domain/PathProblem.ts"
 import * as Atropos from "./Atropos.ts"
 import * as EpisodeExport from "./EpisodeExport.ts"
 import type { ScoredRollouts } from "./RolloutGroup.ts"
@@ -57,13 +57,13 @@ export interface Delivery {
 }
 
 /** Sorts the members of a group by what they are good for. */
-export const delivery = ({ groupId, members }: ScoredRollouts): Delivery => {
-  const results = members.map(({ episode, rolloutId }) => ({ rolloutId, result: EpisodeExport.scored(episode) }))
+export const toDelivery = ({ groupId, members }: ScoredRollouts): Delivery => {
+  const results = members.map(({ episode, rolloutId }) => ({ rolloutId, result: EpisodeExport.toScoredEpisode(episode) }))
   const trainable = results.flatMap(({ result }) => Result.isSuccess(result) ? [result.success] : [])
   return {
     groupId,
-    group: trainable.length === 0 ? undefined : EpisodeExport.group(trainable),
-    trajectories: members.map(({ episode }) => EpisodeExport.supervised(episode)),
+    group: trainable.length === 0 ? undefined : EpisodeExport.toGroup(trainable),
+    trajectories: members.map(({ episode }) => EpisodeExport.toSupervised(episode)),
     leftOut: results.flatMap(({ result, rolloutId }) => Result.isFailure(result) ? [{ rolloutId, reason: result.failure.message }] : [])
   }
 }
@@ -81,11 +81,11 @@ export class ExperimentTracker extends Context.Service<ExperimentTracker, {
   readonly log: (step: number, metrics: Metrics) => Effect.Effect<void, OutputError>
 }>()("hermes-effect/runner/ExperimentTracker") {}
 
-const appender = Effect.fnUntraced(function*(directory: string) {
+const makeAppender = Effect.fnUntraced(function*(directory: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const encoder = new TextEncoder()
-  const failed = (error: PlatformError): OutputError => new OutputError({ message: `${directory} cannot be written: ${reasonOf(error)}. Make room, or name another directory.` })
+  const toOutputError = (error: PlatformError): OutputError => new OutputError({ message: `${directory} cannot be written: ${describeReason(error)}. Make room, or name another directory.` })
   return (name: string, lines: ReadonlyArray<unknown>): Effect.Effect<void, OutputError> =>
     lines.length === 0 ? Effect.void : Effect.scoped(Effect.gen(function*() {
       yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
@@ -95,14 +95,14 @@ const appender = Effect.fnUntraced(function*(directory: string) {
         // Half of a line would spoil the next one. Cutting it off needs no space.
         Effect.onError(() => Effect.ignore(fs.truncate(paths.join(directory, name), size)))
       )
-    })).pipe(Effect.mapError(failed))
+    })).pipe(Effect.mapError(toOutputError))
 })
 
 /** Writes groups and trajectories to the files of a directory. */
 export const layerFiles = (directory: string, options: { readonly trajectories?: boolean | undefined } = {}): Layer.Layer<TrainingSink, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(
     TrainingSink,
-    Effect.map(appender(directory), (append) => ({
+    Effect.map(makeAppender(directory), (append) => ({
       submit: ({ group, trajectories }) =>
         Effect.andThen(append("groups.jsonl", group === undefined ? [] : [group]), append("trajectories.jsonl", options.trajectories === false ? [] : trajectories))
     }))
@@ -112,7 +112,7 @@ export const layerFiles = (directory: string, options: { readonly trajectories?:
 export const layerMetrics = (directory: string): Layer.Layer<ExperimentTracker, never, FileSystem.FileSystem | Path.Path> =>
   Layer.effect(
     ExperimentTracker,
-    Effect.map(appender(directory), (append) => ({
+    Effect.map(makeAppender(directory), (append) => ({
       log: (step, metrics) => Effect.flatMap(Clock.currentTimeMillis, (at) => append("metrics.jsonl", [{ step, at: new Date(at).toISOString(), ...metrics }]))
     }))
   )
@@ -125,7 +125,7 @@ export const layerAtropos = (address: string, facts: Atropos.EnvironmentFacts): 
       const files = yield* TrainingSink
       const told = Effect.mapError(({ message }: Atropos.AtroposError) => new OutputError({ message }))
       const client = yield* Atropos.make(address).pipe(told)
-      const connection = yield* Atropos.registered(client, facts).pipe(told)
+      const connection = yield* Atropos.connectEnvironment(client, facts).pipe(told)
       return {
         submit: (given) =>
           Effect.andThen(files.submit(given), given.group === undefined ? Effect.void : Effect.asVoid(connection.submit(given.group).pipe(told)))

@@ -22,7 +22,7 @@
  *
  * export const runtime = Runtime.layer({ tools: [TrainingTools.toolset] }).pipe(Layer.provide(service))
  *
- * console.log(TrainingService.configOf("sums").group_size)
+ * console.log(TrainingService.makeDefaultConfig("sums").group_size)
  * // => 4
  * ```
  *
@@ -36,7 +36,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Ids from "../../domain/Ids.ts"
-import type { Listed } from "./EnvironmentCatalogue.ts"
+import type { ListedEnvironment } from "./EnvironmentCatalogue.ts"
 import type { GroupReport, Summary } from "./RolloutRun.ts"
 import { defaults } from "./RolloutSettings.ts"
 import type { Metrics } from "./TrainingOutput.ts"
@@ -61,7 +61,7 @@ export const TrainingConfig = Schema.Struct({
 export type TrainingConfig = typeof TrainingConfig.Type
 
 /** The configuration of an environment that nobody edited: a small run. */
-export const configOf = (environment: string): TrainingConfig => ({
+export const makeDefaultConfig = (environment: string): TrainingConfig => ({
   environment,
   total_steps: 8,
   group_size: defaults.groupSize,
@@ -98,7 +98,7 @@ export class TrainingService extends Context.Service<TrainingService, {
   readonly notice: string
   /** Names of keys that are missing. */
   readonly missingKeys: Effect.Effect<ReadonlyArray<string>>
-  readonly environments: Effect.Effect<ReadonlyArray<Listed>, TrainingError>
+  readonly environments: Effect.Effect<ReadonlyArray<ListedEnvironment>, TrainingError>
   /** Rolls out a few items without training. */
   readonly test: (config: TrainingConfig) => Effect.Effect<Summary, TrainingError>
   readonly start: (config: TrainingConfig) => Effect.Effect<TrainingRun, TrainingError>
@@ -119,11 +119,11 @@ export type RollOut = (
 export interface RecorderOptions {
   /** Directory of the runs. */
   readonly directory: string
-  readonly environments: ReadonlyArray<Listed>
+  readonly environments: ReadonlyArray<ListedEnvironment>
   readonly rollOut: RollOut
 }
 
-interface Kept {
+interface RecordedRun {
   run: TrainingRun
   summary: Summary | undefined
   readonly rewards: Array<number>
@@ -134,24 +134,24 @@ const notice = "This service records rollouts on this machine and trains no weig
 
 const makeRecorder = Effect.fnUntraced(function*({ directory, environments, rollOut }: RecorderOptions) {
   const scope = yield* Effect.scope
-  const kept = new Map<string, Kept>()
-  const find = (runId: string): Effect.Effect<Kept, TrainingError> => {
+  const kept = new Map<string, RecordedRun>()
+  const findRun = (runId: string): Effect.Effect<RecordedRun, TrainingError> => {
     const found = kept.get(runId)
     return found === undefined
       ? Effect.fail(new TrainingError({ message: `There is no training run ${JSON.stringify(runId)}. There are: ${Array.from(kept.keys()).join(", ") || "none"}.` }))
       : Effect.succeed(found)
   }
-  const failed = ({ message }: { readonly message: string }): TrainingError => new TrainingError({ message })
+  const toTrainingError = ({ message }: { readonly message: string }): TrainingError => new TrainingError({ message })
   return TrainingService.of({
     name: "local recorder",
     notice,
     missingKeys: Effect.succeed([]),
     environments: Effect.succeed(environments),
     test: (config) =>
-      Effect.mapError(rollOut({ ...config, total_steps: Math.min(2, config.total_steps), group_size: Math.min(2, config.group_size), steps_per_eval: 0 }, `${directory}/test`, () => Effect.void), failed),
+      Effect.mapError(rollOut({ ...config, total_steps: Math.min(2, config.total_steps), group_size: Math.min(2, config.group_size), steps_per_eval: 0 }, `${directory}/test`, () => Effect.void), toTrainingError),
     start: Effect.fnUntraced(function*(config) {
-      const id = `run_${(yield* Clock.currentTimeMillis).toString(36)}_${yield* Ids.hex(4)}`
-      const entry: Kept = {
+      const id = `run_${(yield* Clock.currentTimeMillis).toString(36)}_${yield* Ids.makeHex(4)}`
+      const entry: RecordedRun = {
         run: { run_id: id, environment: config.environment, status: "running", steps: 0, total_steps: config.total_steps, metrics: {}, directory: `${directory}/${id}`, problem: undefined },
         summary: undefined,
         rewards: [],
@@ -172,9 +172,9 @@ const makeRecorder = Effect.fnUntraced(function*({ directory, environments, roll
       entry.fiber = yield* Effect.forkIn(work, scope)
       return entry.run
     }),
-    status: (runId) => Effect.map(find(runId), ({ run }) => run),
+    status: (runId) => Effect.map(findRun(runId), ({ run }) => run),
     stop: (runId) =>
-      Effect.flatMap(find(runId), (entry) =>
+      Effect.flatMap(findRun(runId), (entry) =>
         Effect.as(entry.fiber === undefined ? Effect.void : Fiber.interrupt(entry.fiber), undefined).pipe(
           Effect.map(() => {
             if (entry.run.status === "running") entry.run = { ...entry.run, status: "stopped" }
@@ -182,7 +182,7 @@ const makeRecorder = Effect.fnUntraced(function*({ directory, environments, roll
           })
         )),
     results: (runId) =>
-      Effect.map(find(runId), ({ rewards, run, summary }) => ({
+      Effect.map(findRun(runId), ({ rewards, run, summary }) => ({
         ...run,
         mean_reward: rewards.length === 0 ? undefined : rewards.reduce((sum, one) => sum + one, 0) / rewards.length,
         rewards,

@@ -24,7 +24,7 @@ export interface Command {
 }
 
 /** End of a command. */
-export interface Ended {
+export interface CommandEnd {
   /** undefined: it did not end within its time, and was stopped. */
   readonly exitCode: number | undefined
   /** Standard output and standard error, in order; a long one is cut in the middle. Secrets are redacted. */
@@ -36,9 +36,9 @@ export interface Ended {
 const outputChars = 2_000_000
 
 /** Runs a command to its end, or to its deadline. */
-export const run = Effect.fn("BoundedCommand.run")(function*({ command, cwd, timeoutSeconds }: Command): Effect.fn.Return<Ended, CommandNotRun, CommandEnvironment> {
+export const run = Effect.fn("BoundedCommand.run")(function*({ command, cwd, timeoutSeconds }: Command): Effect.fn.Return<CommandEnd, CommandNotRun, CommandEnvironment> {
   const began = yield* Clock.currentTimeMillis
-  const buffer = OutputText.buffer(outputChars)
+  const buffer = OutputText.makeBuffer(outputChars)
   const exitCode = yield* Effect.gen(function*() {
     const shell = yield* provide(Shell.make)
     const running = yield* shell.start({ command, cwd, stdin: "ignore", onOutput: (chunks) => Effect.sync(() => chunks.forEach(buffer.push)) })
@@ -54,5 +54,5 @@ export const run = Effect.fn("BoundedCommand.run")(function*({ command, cwd, tim
     Effect.mapError(({ message }) => new CommandNotRun({ message }))
   )
   const seconds = ((yield* Clock.currentTimeMillis) - began) / 1000
-  return { exitCode, output: Redaction.redactText(OutputText.stripAnsi(OutputText.bounded(buffer.kept(), outputChars, true))), seconds }
+  return { exitCode, output: Redaction.redactText(OutputText.stripAnsi(OutputText.renderBounded(buffer.kept(), outputChars, true))), seconds }
 })

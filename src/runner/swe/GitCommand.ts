@@ -15,7 +15,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { ProcessVariables } from "../../config/Environment.ts"
-import { holdsSecret } from "../../domain/CredentialNames.ts"
+import { isSecretName } from "../../domain/CredentialNames.ts"
 import * as TrustedPrograms from "../../platform/TrustedPrograms.ts"
 
 /** A command of git failed, or a program that copies files did. */
@@ -39,16 +39,16 @@ const own = {
   GIT_ALLOW_PROTOCOL: "file", GIT_AUTHOR_DATE: "2000-01-01T00:00:00Z", GIT_COMMITTER_DATE: "2000-01-01T00:00:00Z", LC_ALL: "C"
 }
 
-const lastLine = (text: string): string => text.trim().split("\n").at(-1)?.trim() ?? ""
+const getLastLine = (text: string): string => text.trim().split("\n").at(-1)?.trim() ?? ""
 
 /** Ended command. */
-interface Ended {
+interface ProgramEnd {
   readonly code: number
   readonly output: Uint8Array
   readonly errors: string
 }
 
-const collect = (stream: Stream.Stream<Uint8Array, unknown>): Effect.Effect<Uint8Array> =>
+const collectBytes = (stream: Stream.Stream<Uint8Array, unknown>): Effect.Effect<Uint8Array> =>
   Stream.runCollect(stream).pipe(
     Effect.map((chunks) => {
       const whole = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0))
@@ -64,10 +64,10 @@ const collect = (stream: Stream.Stream<Uint8Array, unknown>): Effect.Effect<Uint
   )
 
 /** Runs a program to its end; it fails where the program is not there or takes too long. */
-const ended = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: string | undefined, cwd: string): Effect.fn.Return<Ended, GitFailed, ChildProcessSpawner> {
+const runProgram = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<string>, input: string | undefined, cwd: string): Effect.fn.Return<ProgramEnd, GitFailed, ChildProcessSpawner> {
   const spawner = yield* ChildProcessSpawner
   const variables = yield* ProcessVariables
-  const inherited = Object.fromEntries(Object.entries(variables).filter(([name]) => !holdsSecret(name) && !name.startsWith("GIT_")))
+  const inherited = Object.fromEntries(Object.entries(variables).filter(([name]) => !isSecretName(name) && !name.startsWith("GIT_")))
   return yield* Effect.gen(function*() {
     const file = yield* TrustedPrograms.find(program)
     const handle = yield* spawner.spawn(ChildProcess.make(file, args, {
@@ -76,7 +76,7 @@ const ended = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<s
       stdin: input === undefined ? "ignore" : Stream.make(new TextEncoder().encode(input)),
       forceKillAfter: "1 second"
     }))
-    const [output, errors, code] = yield* Effect.all([collect(handle.stdout), collect(handle.stderr), handle.exitCode], { concurrency: "unbounded" })
+    const [output, errors, code] = yield* Effect.all([collectBytes(handle.stdout), collectBytes(handle.stderr), handle.exitCode], { concurrency: "unbounded" })
     return { output, errors: new TextDecoder().decode(errors), code: Number(code) }
   }).pipe(
     Effect.scoped,
@@ -89,27 +89,27 @@ const ended = Effect.fnUntraced(function*(program: string, args: ReadonlyArray<s
   )
 })
 
-const failed = (what: string, { code, errors }: Ended): GitFailed =>
-  new GitFailed({ message: `${what} failed: ${lastLine(errors) || `exit code ${code}`}`, code })
+const toGitFailed = (what: string, { code, errors }: ProgramEnd): GitFailed =>
+  new GitFailed({ message: `${what} failed: ${getLastLine(errors) || `exit code ${code}`}`, code })
 
 /** Place of a command: the directory that it starts in, and the text of its standard input. */
-interface Place {
+interface CommandPlace {
   readonly cwd: string
   readonly input?: string | undefined
 }
 
 /** Bytes that a command of git prints. */
-export const bytes = Effect.fnUntraced(function*(args: ReadonlyArray<string>, { cwd, input }: Place) {
-  const result = yield* ended("git", [...settings, ...args], input, cwd)
-  return result.code === 0 ? result.output : yield* failed(`git ${args.find((word) => !word.startsWith("-")) ?? ""}`, result)
+export const readBytes = Effect.fnUntraced(function*(args: ReadonlyArray<string>, { cwd, input }: CommandPlace) {
+  const result = yield* runProgram("git", [...settings, ...args], input, cwd)
+  return result.code === 0 ? result.output : yield* toGitFailed(`git ${args.find((word) => !word.startsWith("-")) ?? ""}`, result)
 })
 
 /** Text that a command of git prints, without the line break at its end. */
-export const text = (args: ReadonlyArray<string>, place: Place) =>
-  Effect.map(bytes(args, place), (output) => new TextDecoder().decode(output).replace(/\n$/, ""))
+export const readText = (args: ReadonlyArray<string>, place: CommandPlace) =>
+  Effect.map(readBytes(args, place), (output) => new TextDecoder().decode(output).replace(/\n$/, ""))
 
 /** Copies a directory with links as links, into one that exists. */
 export const copyDirectory = Effect.fnUntraced(function*(from: string, to: string) {
-  const result = yield* ended("cp", ["-R", "-P", "-p", "--", `${from}/.`, to], undefined, "/")
-  if (result.code !== 0) return yield* failed(`copying ${from}`, result)
+  const result = yield* runProgram("cp", ["-R", "-P", "-p", "--", `${from}/.`, to], undefined, "/")
+  if (result.code !== 0) return yield* toGitFailed(`copying ${from}`, result)
 })

@@ -34,7 +34,7 @@ export type Status =
   | "error"
 
 /** Evaluated patch. */
-export interface Evaluated {
+export interface PatchEvaluation {
   readonly status: Status
   readonly score: TestReport.Score
   /** Reward that the tests of a task folder wrote. */
@@ -46,63 +46,63 @@ export interface Evaluated {
 
 const detailChars = 2000
 
-const without = (status: Status, { expected }: Check, detail: string): Evaluated =>
-  ({ status, score: TestReport.unresolved(expected), reward: undefined, seconds: 0, detail })
+const makeUnscored = (status: Status, { expected }: Check, detail: string): PatchEvaluation =>
+  ({ status, score: TestReport.makeUnresolvedScore(expected), reward: undefined, seconds: 0, detail })
 
 /** Runs the setup of a task in a workspace; a text is the reason why it failed. */
-export const prepare = Effect.fnUntraced(function*({ setup }: Pick<SweTask, "setup">, cwd: string, timeoutSeconds: number) {
+export const runSetup = Effect.fnUntraced(function*({ setup }: Pick<SweTask, "setup">, cwd: string, timeoutSeconds: number) {
   if (setup === undefined) return undefined
   const { exitCode, output } = yield* BoundedCommand.run({ command: setup, cwd, timeoutSeconds })
   if (exitCode === 0) return undefined
   const end = output.trim().split("\n").at(-1) ?? ""
-  return `the setup ${exitCode === undefined ? `did not end within ${timeoutSeconds} s` : `ended with exit code ${exitCode}`}${end === "" ? "" : `: ${TextCut.shortened(end, 200)}`}`
+  return `the setup ${exitCode === undefined ? `did not end within ${timeoutSeconds} s` : `ended with exit code ${exitCode}`}${end === "" ? "" : `: ${TextCut.shorten(end, 200)}`}`
 })
 
-const scored = ({ exitCode, output, seconds }: BoundedCommand.Ended, check: Check, reward: number | undefined): Evaluated => {
+const scoreEnd = ({ exitCode, output, seconds }: BoundedCommand.CommandEnd, check: Check, reward: number | undefined): PatchEvaluation => {
   const score = TestReport.score({ exitCode, tests: TestReport.read(output) }, check.expected)
   const resolved = reward === undefined ? score.resolved : reward >= 1
   const status = resolved ? "resolved" : exitCode === undefined ? "timeout" : "unresolved"
-  const detail = exitCode === undefined ? `the command did not end within ${check.timeoutSeconds} s\n${TextCut.tail(output, detailChars)}` : TextCut.tail(output, detailChars)
+  const detail = exitCode === undefined ? `the command did not end within ${check.timeoutSeconds} s\n${TextCut.takeTail(output, detailChars)}` : TextCut.takeTail(output, detailChars)
   return { status, score: { ...score, resolved }, reward, seconds, detail: detail.trim() }
 }
 
 /** Runs the tests of a task folder in the workspace that was worked in. */
-export const ofFolder = (check: Check, folder: TestFolder, directory: string, { collect, cwd, send }: RemoteWorkspace.Placed): Effect.Effect<Evaluated, never, CommandEnvironment | WorkingCopy.Needs> =>
+export const evaluateFolder = (check: Check, folder: TestFolder, directory: string, { collect, cwd, send }: RemoteWorkspace.PlacedWorkspace): Effect.Effect<PatchEvaluation, never, CommandEnvironment | WorkingCopy.Needs> =>
   Effect.gen(function*() {
     yield* TaskFolder.bringTests(folder, directory, cwd)
     yield* send
     const ended = yield* BoundedCommand.run({ command: check.command, cwd, timeoutSeconds: check.timeoutSeconds })
     yield* collect
-    return scored(ended, check, yield* TaskFolder.rewardIn(directory))
-  }).pipe(Effect.catch(({ message }) => Effect.succeed(without("error", check, message))))
+    return scoreEnd(ended, check, yield* TaskFolder.readReward(directory))
+  }).pipe(Effect.catch(({ message }) => Effect.succeed(makeUnscored("error", check, message))))
 
 /** Evaluates a patch for a task in a fresh workspace. */
-export const ofPatch = Effect.fn("SweEvaluation.ofPatch")(function*(
+export const evaluatePatch = Effect.fn("SweEvaluation.ofPatch")(function*(
   task: Pick<SweTask, "prefix" | "setup" | "source">,
   check: Check,
   patch: string
-): Effect.fn.Return<Evaluated, never, CommandEnvironment | WorkingCopy.Needs> {
-  if (patch.trim() === "") return without("empty_patch", check, "nothing was changed")
+): Effect.fn.Return<PatchEvaluation, never, CommandEnvironment | WorkingCopy.Needs> {
+  if (patch.trim() === "") return makeUnscored("empty_patch", check, "nothing was changed")
   return yield* Effect.gen(function*() {
     const copy = yield* WorkingCopy.make(task.source)
     yield* copy.apply(patch)
     if (check.testPatch !== undefined) {
-      yield* copy.restore(WorkingCopy.pathsOf(check.testPatch))
+      yield* copy.restore(WorkingCopy.listPaths(check.testPatch))
       yield* Effect.mapError(copy.apply(check.testPatch), (error) => new WorkingCopy.PatchRejected({ message: `test_patch: ${error.message}` }))
     }
     const { cwd } = yield* RemoteWorkspace.place(copy, task.prefix)
-    const unprepared = yield* prepare(task, cwd, check.timeoutSeconds)
-    if (unprepared !== undefined) return without("error", check, unprepared)
-    return scored(yield* BoundedCommand.run({ command: check.command, cwd, timeoutSeconds: check.timeoutSeconds }), check, undefined)
+    const unprepared = yield* runSetup(task, cwd, check.timeoutSeconds)
+    if (unprepared !== undefined) return makeUnscored("error", check, unprepared)
+    return scoreEnd(yield* BoundedCommand.run({ command: check.command, cwd, timeoutSeconds: check.timeoutSeconds }), check, undefined)
   }).pipe(
     Effect.scoped,
-    Effect.catchTag("PatchRejected", ({ message }) => Effect.succeed(without("patch_does_not_apply", check, message))),
-    Effect.catch(({ message }) => Effect.succeed(without("error", check, message)))
+    Effect.catchTag("PatchRejected", ({ message }) => Effect.succeed(makeUnscored("patch_does_not_apply", check, message))),
+    Effect.catch(({ message }) => Effect.succeed(makeUnscored("error", check, message)))
   )
 })
 
 /** Evaluation as rows have it. */
-export const wire = ({ detail, reward, score, seconds, status }: Evaluated) => ({
+export const toWire = ({ detail, reward, score, seconds, status }: PatchEvaluation) => ({
   status,
   resolved: score.resolved,
   fail_to_pass: { passed: score.failToPass.passed, total: score.failToPass.total, missing: score.failToPass.missing },

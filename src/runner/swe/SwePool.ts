@@ -13,15 +13,15 @@
  * import * as Effect from "effect/Effect"
  * import { type CommandEnvironment, type SweEvaluation, SwePool, SweRun, type SweTask } from "hermes-effect"
  *
- * export const statusOf = ({ status }: SweEvaluation.Evaluated): string => status
+ * export const statusOf = ({ status }: SweEvaluation.PatchEvaluation): string => status
  *
  * export const solve = (tasks: ReadonlyArray<SweTask.SweTask>, services: Omit<SweRun.Runtime, "environment">, environment: CommandEnvironment.Service) =>
  *   Effect.gen(function*() {
- *     const files = SwePool.filesOf("/tmp/results.jsonl")
- *     const journal = yield* SwePool.journalOf(files)
+ *     const files = SwePool.nameFiles("/tmp/results.jsonl")
+ *     const journal = yield* SwePool.openJournal(files)
  *     const settings = { maxIterations: 15, approvals: "deny", setupSeconds: 60 } as const
  *     const { rows } = yield* SwePool.run({ files, journal, tasks, concurrency: 4, settings })
- *     return SwePool.totalsOf(rows).resolved
+ *     return SwePool.sumTotals(rows).resolved
  *   }).pipe(Effect.provideService(SweRun.SweRuntime, { open: () => Effect.succeed({ ...services, environment }) }))
  * ```
  *
@@ -32,7 +32,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Stream from "effect/Stream"
 import * as Json from "../../domain/Json.ts"
-import { reasonOf } from "../../domain/PathProblem.ts"
+import { describeReason } from "../../domain/PathProblem.ts"
 import * as Usage from "../../domain/Usage.ts"
 import * as BatchRow from "../batch/BatchRow.ts"
 import * as RowJournal from "../batch/RowJournal.ts"
@@ -53,13 +53,13 @@ export interface Files {
 }
 
 /** Files beside a results file. */
-export const filesOf = (results: string): Files => {
+export const nameFiles = (results: string): Files => {
   const stem = results.replace(/\.jsonl$/, "")
   return { results, predictions: `${stem}.predictions.jsonl`, failed: `${stem}.failed.jsonl`, sessions: `${stem}.sessions.db` }
 }
 
 /** Opens the journal of a results file. */
-export const journalOf = Effect.fnUntraced(function*({ results }: Files) {
+export const openJournal = Effect.fnUntraced(function*({ results }: Files) {
   const paths = yield* Path.Path
   const name = paths.basename(results)
   return yield* RowJournal.open({ directory: paths.dirname(results), fileOf: () => name, isResults: (file) => file === name })
@@ -80,27 +80,27 @@ export interface ScoredRow {
   readonly detail: string
 }
 
-const number = (value: unknown): number => typeof value === "number" && Number.isFinite(value) ? value : 0
+const toNumber = (value: unknown): number => typeof value === "number" && Number.isFinite(value) ? value : 0
 
-const partOf = (value: unknown): TestReport.Part => {
-  const { missing, passed, total } = Json.fields(value)
-  return { passed: number(passed), total: number(total), missing: Json.items(missing).map(Json.word) }
+const toPart = (value: unknown): TestReport.Part => {
+  const { missing, passed, total } = Json.readFields(value)
+  return { passed: toNumber(passed), total: toNumber(total), missing: Json.readItems(missing).map(Json.readWord) }
 }
 
-const scoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
-  const evaluation = Json.fields(fields["evaluation"])
-  const usd = Json.fields(fields["cost"])["estimated_cost_usd"]
+const toScoredRow = ({ fields, id }: RowJournal.ResultLine): ScoredRow => {
+  const evaluation = Json.readFields(fields["evaluation"])
+  const usd = Json.readFields(fields["cost"])["estimated_cost_usd"]
   return {
     id,
-    model: Json.string(Json.fields(fields["metadata"])["model"]) ?? "",
-    patch: Json.string(fields["model_patch"]) ?? "",
-    status: Json.string(evaluation["status"]),
-    failToPass: partOf(evaluation["fail_to_pass"]),
-    passToPass: partOf(evaluation["pass_to_pass"]),
-    calls: number(fields["api_calls"]),
-    seconds: number(fields["duration_ms"]) / 1000,
+    model: Json.readString(Json.readFields(fields["metadata"])["model"]) ?? "",
+    patch: Json.readString(fields["model_patch"]) ?? "",
+    status: Json.readString(evaluation["status"]),
+    failToPass: toPart(evaluation["fail_to_pass"]),
+    passToPass: toPart(evaluation["pass_to_pass"]),
+    calls: toNumber(fields["api_calls"]),
+    seconds: toNumber(fields["duration_ms"]) / 1000,
     costUsd: typeof usd === "number" ? usd : undefined,
-    detail: Json.string(evaluation["detail"]) ?? ""
+    detail: Json.readString(evaluation["detail"]) ?? ""
   }
 }
 
@@ -109,7 +109,7 @@ export const readRows = Effect.fnUntraced(function*(journal: RowJournal.Journal,
   const lines = new Map((yield* Stream.runCollect(journal.results)).map((line) => [line.id, line]))
   return tasks.flatMap((task) => {
     const line = lines.get(task.id)
-    return line === undefined || !RowPool.isSameRow(line, task) ? [] : [scoredRow(line)]
+    return line === undefined || !RowPool.isSameRow(line, task) ? [] : [toScoredRow(line)]
   })
 })
 
@@ -117,13 +117,13 @@ export const readRows = Effect.fnUntraced(function*(journal: RowJournal.Journal,
 export const withoutResult = ["failed", "not_run", "no_prediction"] as const
 
 /** Makes the row of a task without a result; undefined where the task has no evaluation. */
-export const unresolvedRow = (
+export const makeUnresolvedRow = (
   { check, id }: Pick<SweTask, "check" | "id">,
   status: typeof withoutResult[number],
   detail: string
 ): ScoredRow | undefined => {
   if (check === undefined) return undefined
-  const { failToPass, passToPass } = TestReport.unresolved(check.expected)
+  const { failToPass, passToPass } = TestReport.makeUnresolvedScore(check.expected)
   return { id, model: "", patch: "", status, failToPass, passToPass, calls: 0, seconds: 0, costUsd: undefined, detail }
 }
 
@@ -137,14 +137,14 @@ const addUnresolved = (
   const causes = new Map(failures.map(({ id, message }) => [id, message]))
   return tasks.flatMap((task) => {
     const cause = causes.get(task.id)
-    const missing = (): ScoredRow | undefined =>
-      cause === undefined ? unresolvedRow(task, "not_run", "") : unresolvedRow(task, "failed", cause)
-    return (cause === undefined ? found.get(task.id) ?? missing() : missing()) ?? []
+    const makeMissingRow = (): ScoredRow | undefined =>
+      cause === undefined ? makeUnresolvedRow(task, "not_run", "") : makeUnresolvedRow(task, "failed", cause)
+    return (cause === undefined ? found.get(task.id) ?? makeMissingRow() : makeMissingRow()) ?? []
   })
 }
 
-const unwritable = (path: string) => (error: Parameters<typeof reasonOf>[0]) =>
-  new RowJournal.JournalError({ path, message: `${path} cannot be written: ${reasonOf(error)}`, canResume: true })
+const toWriteError = (path: string) => (error: Parameters<typeof describeReason>[0]) =>
+  new RowJournal.JournalError({ path, message: `${path} cannot be written: ${describeReason(error)}`, canResume: true })
 
 /** Writes the predictions of all rows, in one piece. */
 const writePredictions = Effect.fnUntraced(function*({ predictions }: Files, rows: ReadonlyArray<ScoredRow>) {
@@ -152,7 +152,7 @@ const writePredictions = Effect.fnUntraced(function*({ predictions }: Files, row
   const lines = rows.map(({ id, model, patch }) => `${JSON.stringify({ instance_id: id, model_name_or_path: model, model_patch: patch })}\n`)
   yield* fs.writeFileString(`${predictions}.new`, lines.join(""), { mode: 0o600 }).pipe(
     Effect.andThen(fs.rename(`${predictions}.new`, predictions)),
-    Effect.mapError(unwritable(predictions))
+    Effect.mapError(toWriteError(predictions))
   )
 })
 
@@ -164,7 +164,7 @@ export interface Options extends Pick<RowPool.Options<SweTask, never, never>, "l
   readonly concurrency: number
   readonly settings: SweRun.Settings
   readonly onProgress?: ((progress: RowPool.Progress) => Effect.Effect<void>) | undefined
-  readonly onSolved?: ((solved: SweRun.Solved, seconds: number) => Effect.Effect<void>) | undefined
+  readonly onSolved?: ((solved: SweRun.SolvedTask, seconds: number) => Effect.Effect<void>) | undefined
 }
 
 /**
@@ -175,9 +175,9 @@ export const run = Effect.fn("SwePool.run")(function*(
   { concurrency, files, journal, limits, onProgress, onSolved, settings, tasks, timeout }: Options
 ): Effect.fn.Return<{ readonly summary: RowPool.Summary; readonly rows: ReadonlyArray<ScoredRow> }, RowJournal.JournalError, SweRun.SweRuntime | WorkingCopy.Needs> {
   const fs = yield* FileSystem.FileSystem
-  const keepFailed = (fields: Json.Fields): Effect.Effect<void> =>
+  const recordFailed = (fields: Json.Fields): Effect.Effect<void> =>
     fs.writeFileString(files.failed, `${JSON.stringify(fields)}\n`, { flag: "a", mode: 0o600 }).pipe(
-      Effect.catch((error) => Effect.logWarning(unwritable(files.failed)(error).message))
+      Effect.catch((error) => Effect.logWarning(toWriteError(files.failed)(error).message))
     )
   const predictions = Effect.flatMap(readRows(journal, tasks), (rows) => writePredictions(files, rows))
   const summary = yield* RowPool.run({
@@ -188,12 +188,12 @@ export const run = Effect.fn("SwePool.run")(function*(
     timeout,
     onProgress,
     // A task is not begun anew by itself: the runtime repeats requests, and a whole task costs too much. An image is one task's.
-    onFailure: (error) => BatchRow.decide(error) === "stop" && !(error._tag === "ConfigError" && error.path === "image") ? "stop" : "fail",
-    run: (task: SweTask, _: RowPool.Attempt, tell: RowPool.Tell) =>
+    onFailure: (error) => BatchRow.decideOnFailure(error) === "stop" && !(error._tag === "ConfigError" && error.path === "image") ? "stop" : "fail",
+    run: (task: SweTask, _: RowPool.Attempt, tell: RowPool.UsageReporter) =>
       Effect.scoped(Effect.gen(function*() {
-        const solved = yield* SweRun.run(task, settings, keepFailed, tell)
-        yield* onSolved?.(solved, number(solved.fields["duration_ms"]) / 1000) ?? Effect.void
-        return RowPool.finished(solved.fields, { tokens: Usage.totalTokens(solved.usage), costUsd: solved.costUsd })
+        const solved = yield* SweRun.run(task, settings, recordFailed, tell)
+        yield* onSolved?.(solved, toNumber(solved.fields["duration_ms"]) / 1000) ?? Effect.void
+        return RowPool.makeFinishedResult(solved.fields, { tokens: Usage.countTotalTokens(solved.usage), costUsd: solved.costUsd })
       }))
   }).pipe(Effect.onInterrupt(() => Effect.catch(predictions, ({ message }) => Effect.logWarning(message))))
   yield* predictions
@@ -213,18 +213,18 @@ export interface Totals {
 }
 
 /** Adds the scores of rows up. */
-export const totalsOf = (rows: ReadonlyArray<ScoredRow>): Totals => {
+export const sumTotals = (rows: ReadonlyArray<ScoredRow>): Totals => {
   const counted = rows.filter(({ status }) => status !== undefined)
   const evaluated = counted.filter(({ status }) => withoutResult.every((one) => one !== status)).length
   const resolved = counted.filter(({ status }) => status === "resolved").length
-  const sum = (part: "failToPass" | "passToPass") =>
+  const sumPart = (part: "failToPass" | "passToPass") =>
     counted.reduce((all, row) => ({ passed: all.passed + row[part].passed, total: all.total + row[part].total }), { passed: 0, total: 0 })
   return {
     counted: counted.length,
     evaluated,
     resolved,
-    interval: EvalStatistics.wilson(resolved, counted.length),
-    failToPass: sum("failToPass"),
-    passToPass: sum("passToPass")
+    interval: EvalStatistics.computeWilsonInterval(resolved, counted.length),
+    failToPass: sumPart("failToPass"),
+    passToPass: sumPart("passToPass")
   }
 }

@@ -26,7 +26,7 @@ import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
 import * as Usage from "../../domain/Usage.ts"
 import { CommandEnvironment, RemoteDirectory } from "../../environment/CommandEnvironment.ts"
 import type { SessionStore } from "../../session/SessionStorePort.ts"
-import { InteractiveMode, unattended } from "../../tool/approval/InteractiveMode.ts"
+import { InteractiveMode, makeUnattended } from "../../tool/approval/InteractiveMode.ts"
 import type { Selection, ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as BatchRow from "../batch/BatchRow.ts"
 import type * as RowPool from "../batch/RowPool.ts"
@@ -74,11 +74,11 @@ export interface Settings {
 type Failure = AgentError | ConfigError | WorkingCopy.WorkspaceError
 
 /** A solved task, or one that was tried. */
-export interface Solved {
+export interface SolvedTask {
   readonly task: SweTask
   readonly patch: string
   readonly model: string
-  readonly evaluated: SweEvaluation.Evaluated | undefined
+  readonly evaluated: SweEvaluation.PatchEvaluation | undefined
   readonly usage: Usage.Usage
   readonly costUsd: number | undefined
   readonly fields: Json.Fields
@@ -95,9 +95,9 @@ const systemPrompt = [
 ].join("\n\n")
 
 /** Runs the agent; the run is stopped when a command printed the sentinel. */
-const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd, isRemote }: RemoteWorkspace.Placed, root: string, settings: Settings, tell: RowPool.Tell) {
+const runAgent = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd, isRemote }: RemoteWorkspace.PlacedWorkspace, root: string, settings: Settings, tell: RowPool.UsageReporter) {
   const sessionId = yield* Ids.makeSessionId
-  const usage = BatchRow.telling(tell)
+  const usage = BatchRow.makeUsageReporter(tell)
   let isDone = false
   const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
     const told = Effect.andThen(settings.onEvent?.(task, events) ?? Effect.void, usage.onEvent(events))
@@ -106,7 +106,7 @@ const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd
     return Effect.andThen(told, agent.stop(sessionId))
   }
   const result = yield* agent.run({
-    prompt: TaskFolder.instructionFor(task, cwd),
+    prompt: TaskFolder.renderInstruction(task, cwd),
     sessionId,
     source: "swe",
     platform: "swe",
@@ -121,7 +121,7 @@ const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd
     readsText: false,
     onEvent
   }).pipe(
-    Effect.provideService(InteractiveMode, unattended("swe run", settings.approvals)),
+    Effect.provideService(InteractiveMode, makeUnattended("swe run", settings.approvals)),
     Effect.provideService(RemoteDirectory, isRemote ? cwd : undefined),
     Effect.onError(() => usage.rest),
     Effect.exit
@@ -130,40 +130,40 @@ const ask = Effect.fnUntraced(function*({ agent }: Runtime, task: SweTask, { cwd
 })
 
 /** Trajectory of a session. */
-const conversationOf = Effect.fnUntraced(function*({ registry, store }: Runtime, sessionId: string) {
+const readConversation = Effect.fnUntraced(function*({ registry, store }: Runtime, sessionId: string) {
   const messages = yield* Effect.orElseSucceed(store.messages(Ids.SessionId.make(sessionId)), () => [])
   const { definitions } = yield* registry.snapshot(terminalOnly)
-  return ShareGpt.conversations(messages.filter(({ role }) => role !== "system"), definitions)
+  return ShareGpt.toConversations(messages.filter(({ role }) => role !== "system"), definitions)
 })
 
-const usdOf = ({ cost }: RunResult): number | undefined => cost.status === "unknown" && cost.usd === 0 ? undefined : cost.usd ?? undefined
+const getKnownCost = ({ cost }: RunResult): number | undefined => cost.status === "unknown" && cost.usd === 0 ? undefined : cost.usd ?? undefined
 
 /** Runs one task. `onFailed` gets the row of a run that the model failed in, `tell` what each step used. */
 export const run = Effect.fn("SweRun.run")(function*(
   task: SweTask,
   settings: Settings,
   onFailed: (fields: Json.Fields) => Effect.Effect<void>,
-  tell: RowPool.Tell = () => Effect.void
-): Effect.fn.Return<Solved, Failure, SweRuntime | WorkingCopy.Needs | Scope.Scope> {
+  tell: RowPool.UsageReporter = () => Effect.void
+): Effect.fn.Return<SolvedTask, Failure, SweRuntime | WorkingCopy.Needs | Scope.Scope> {
   const runtime = yield* (yield* SweRuntime).open(task)
   const began = yield* Clock.currentTimeMillis
   const copy = yield* WorkingCopy.make(runtime.source ?? task.source)
   const inPlace = Effect.provideService(CommandEnvironment, runtime.environment)
   const placed = yield* inPlace(RemoteWorkspace.place(copy, task.prefix))
-  const unprepared = yield* SweEvaluation.prepare(task, placed.cwd, settings.setupSeconds).pipe(Effect.catch(({ message }) => Effect.succeed(message)), inPlace)
+  const unprepared = yield* SweEvaluation.runSetup(task, placed.cwd, settings.setupSeconds).pipe(Effect.catch(({ message }) => Effect.succeed(message)), inPlace)
   if (unprepared !== undefined) return yield* new WorkingCopy.WorkspaceError({ message: unprepared })
 
-  const { isDone, result, sessionId } = yield* ask(runtime, task, placed, copy.directory, settings, tell)
+  const { isDone, result, sessionId } = yield* runAgent(runtime, task, placed, copy.directory, settings, tell)
   const base = {
     instance_id: task.id,
-    conversations: yield* conversationOf(runtime, Exit.isSuccess(result) ? result.value.sessionId : sessionId)
+    conversations: yield* readConversation(runtime, Exit.isSuccess(result) ? result.value.sessionId : sessionId)
   }
   const seed = settings.seedOf?.(task)
-  const metadata = (model: string) => ({
+  const makeMetadata = (model: string) => ({
     model, env_type: runtime.environment.name, timestamp: new Date(began).toISOString(), ...seed === undefined ? {} : { seed }
   })
   if (Exit.isFailure(result)) {
-    yield* onFailed({ ...base, completed: false, api_calls: 0, metadata: metadata("") })
+    yield* onFailed({ ...base, completed: false, api_calls: 0, metadata: makeMetadata("") })
     return yield* Effect.failCause(result.cause)
   }
   const { exit, model, steps, usage } = result.value
@@ -171,10 +171,10 @@ export const run = Effect.fn("SweRun.run")(function*(
   const patch = yield* copy.patch
   const { check } = task
   const evaluating = check === undefined ? Effect.undefined : check.folder === undefined
-    ? SweEvaluation.ofPatch(task, check, patch)
-    : SweEvaluation.ofFolder(check, check.folder, copy.directory, placed)
+    ? SweEvaluation.evaluatePatch(task, check, patch)
+    : SweEvaluation.evaluateFolder(check, check.folder, copy.directory, placed)
   const evaluated = yield* inPlace(evaluating)
-  const costUsd = usdOf(result.value)
+  const costUsd = getKnownCost(result.value)
   return {
     task,
     patch,
@@ -186,14 +186,14 @@ export const run = Effect.fn("SweRun.run")(function*(
       ...base,
       completed: isDone || exit === "text_response",
       api_calls: steps,
-      metadata: metadata(model),
+      metadata: makeMetadata(model),
       exit: isDone ? "final_output" : exit,
       session_id: result.value.sessionId,
       model_patch: patch,
       usage: Usage.toWire(usage),
       cost: Cost.toWire(result.value.cost),
       duration_ms: (yield* Clock.currentTimeMillis) - began,
-      ...evaluated === undefined ? {} : { evaluation: SweEvaluation.wire(evaluated) }
+      ...evaluated === undefined ? {} : { evaluation: SweEvaluation.toWire(evaluated) }
     }
   }
 })

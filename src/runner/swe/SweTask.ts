@@ -97,26 +97,26 @@ export interface Tasks {
 }
 
 /** Tests of a field: a list, or its JSON text. */
-const testNames = (value: unknown): ReadonlyArray<string> => {
+const parseTestNames = (value: unknown): ReadonlyArray<string> => {
   const list = typeof value === "string" ? Option.getOrUndefined(Json.parse(value)) : value
-  return Json.items(list).filter((name): name is string => typeof name === "string")
+  return Json.readItems(list).filter((name): name is string => typeof name === "string")
 }
 
-const textOf = (fields: Json.Fields, names: ReadonlyArray<string>): string | undefined =>
-  names.map((name) => Json.string(fields[name])).find((value) => value !== undefined && value.trim() !== "")
+const findText = (fields: Json.Fields, names: ReadonlyArray<string>): string | undefined =>
+  names.map((name) => Json.readString(fields[name])).find((value) => value !== undefined && value.trim() !== "")
 
-const secondsOf = (value: unknown): number | undefined => typeof value === "number" && value > 0 ? value : undefined
+const toSeconds = (value: unknown): number | undefined => typeof value === "number" && value > 0 ? value : undefined
 
 /** A directory as a workspace: the commit of the repository that it lies in, or a copy. */
-export const sourceOf = Effect.fnUntraced(function*(directory: string, workspace: Defaults["workspace"]) {
-  const repository = workspace === "copy" ? undefined : yield* WorkingCopy.repositoryOf(directory)
+export const resolveSource = Effect.fnUntraced(function*(directory: string, workspace: Defaults["workspace"]) {
+  const repository = workspace === "copy" ? undefined : yield* WorkingCopy.findRepository(directory)
   if (repository === undefined) return { source: { _tag: "Directory", path: directory } as const, prefix: "" }
   const source = { _tag: "Commit", repository: repository.root, commit: "HEAD" } as const
   return { source, prefix: repository.prefix }
 })
 
 /** The directory of a repository that a task names. */
-const repositoryAt = Effect.fnUntraced(function*(name: string, base: string, repositories: string | undefined) {
+const findRepository = Effect.fnUntraced(function*(name: string, base: string, repositories: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const places = [
@@ -130,66 +130,66 @@ const repositoryAt = Effect.fnUntraced(function*(name: string, base: string, rep
 })
 
 /** The workspace that a row names; a text is the reason why there is none. */
-const placeOf = Effect.fnUntraced(function*(fields: Json.Fields, base: string, { cwd, repositories, workspace }: Defaults) {
+const findWorkspace = Effect.fnUntraced(function*(fields: Json.Fields, base: string, { cwd, repositories, workspace }: Defaults) {
   const paths = yield* Path.Path
-  const [repo, directory] = [textOf(fields, ["repo", "repository"]), textOf(fields, ["cwd"])]
-  const commit = textOf(fields, ["base_commit", "commit"])
+  const [repo, directory] = [findText(fields, ["repo", "repository"]), findText(fields, ["cwd"])]
+  const commit = findText(fields, ["base_commit", "commit"])
   if (repo === undefined && directory === undefined && commit === undefined && cwd === undefined) return { source: { _tag: "Empty" } as const, prefix: "" }
-  const named = repo === undefined ? paths.resolve(base, directory ?? cwd ?? ".") : yield* repositoryAt(repo, base, repositories)
+  const named = repo === undefined ? paths.resolve(base, directory ?? cwd ?? ".") : yield* findRepository(repo, base, repositories)
   if (named === undefined) {
     return `repository "${repo}" not found: clone it to ${paths.join(repositories ?? "DIR", (repo ?? "").replace("/", "__"))}${repositories === undefined ? " and pass --repos DIR" : ""}`
   }
-  return commit === undefined ? yield* sourceOf(named, repo === undefined ? workspace : "clone") : { source: { _tag: "Commit", repository: named, commit } as const, prefix: "" }
+  return commit === undefined ? yield* resolveSource(named, repo === undefined ? workspace : "clone") : { source: { _tag: "Commit", repository: named, commit } as const, prefix: "" }
 })
 
 /** The task of a row; a text is the reason why there is none. */
-const ofRow = Effect.fnUntraced(function*({ digest, fields, id }: Pick<Row, "digest" | "fields" | "id">, base: string, defaults: Defaults): Effect.fn.Return<SweTask | string, never, WorkingCopy.Needs> {
-  const instruction = textOf(fields, ["problem_statement", "prompt", "task", "instruction"])
+const fromRow = Effect.fnUntraced(function*({ digest, fields, id }: Pick<Row, "digest" | "fields" | "id">, base: string, defaults: Defaults): Effect.fn.Return<SweTask | string, never, WorkingCopy.Needs> {
+  const instruction = findText(fields, ["problem_statement", "prompt", "task", "instruction"])
   if (instruction === undefined) return `it has no "problem_statement", "prompt" or "task"`
-  const place = yield* placeOf(fields, base, defaults)
+  const place = yield* findWorkspace(fields, base, defaults)
   if (typeof place === "string") return place
-  const command = textOf(fields, ["eval_command", "test_command", "test_cmd"]) ?? defaults.evaluation
+  const command = findText(fields, ["eval_command", "test_command", "test_cmd"]) ?? defaults.evaluation
   return {
     id,
     digest,
     instruction,
     ...place,
-    image: textOf(fields, ["image", "docker_image", "image_name"]) ?? defaults.image,
-    setup: textOf(fields, ["setup", "setup_command"]) ?? defaults.setup,
-    agentSeconds: secondsOf(fields["timeout_seconds"]),
+    image: findText(fields, ["image", "docker_image", "image_name"]) ?? defaults.image,
+    setup: findText(fields, ["setup", "setup_command"]) ?? defaults.setup,
+    agentSeconds: toSeconds(fields["timeout_seconds"]),
     check: command === undefined ? undefined : {
       command,
-      timeoutSeconds: secondsOf(fields["eval_timeout"]) ?? defaults.evaluationSeconds,
-      testPatch: textOf(fields, ["test_patch"]),
-      expected: { failToPass: testNames(fields["FAIL_TO_PASS"] ?? fields["fail_to_pass"]), passToPass: testNames(fields["PASS_TO_PASS"] ?? fields["pass_to_pass"]) },
+      timeoutSeconds: toSeconds(fields["eval_timeout"]) ?? defaults.evaluationSeconds,
+      testPatch: findText(fields, ["test_patch"]),
+      expected: { failToPass: parseTestNames(fields["FAIL_TO_PASS"] ?? fields["fail_to_pass"]), passToPass: parseTestNames(fields["PASS_TO_PASS"] ?? fields["pass_to_pass"]) },
       folder: undefined
     }
   }
 })
 
 /** The task of a command line. */
-export const ofText = Effect.fnUntraced(function*(instruction: string, defaults: Defaults): Effect.fn.Return<SweTask | string, never, WorkingCopy.Needs> {
-  const { row } = rowOf(instruction, 0)
-  return yield* ofRow(row, "/", defaults)
+export const fromText = Effect.fnUntraced(function*(instruction: string, defaults: Defaults): Effect.fn.Return<SweTask | string, never, WorkingCopy.Needs> {
+  const { row } = toRow(instruction, 0)
+  return yield* fromRow(row, "/", defaults)
 })
 
 /** A line of a file that is not JSON, as a row: the prompt itself. */
-const rowOf = (prompt: string, index: number) => {
+const toRow = (prompt: string, index: number) => {
   const fields: Json.Fields = { prompt }
-  const digest = Dataset.digestOf([{ id: prompt, digest: "" }]).slice(0, 16)
+  const digest = Dataset.computeDigest([{ id: prompt, digest: "" }]).slice(0, 16)
   return { index, row: { id: `task-${digest}`, digest, fields } }
 }
 
 /** Rows of a file of lines, each a prompt, or a JSON object or text. */
-const rowsOfLines = (text: string): { readonly rows: ReadonlyArray<Pick<Row, "digest" | "fields" | "id">>; readonly problems: ReadonlyArray<string> } => {
+const parseLines = (text: string): { readonly rows: ReadonlyArray<Pick<Row, "digest" | "fields" | "id">>; readonly problems: ReadonlyArray<string> } => {
   const rows = new Map<string, Pick<Row, "digest" | "fields" | "id">>()
   const problems: Array<string> = []
   text.replace(/^\uFEFF/, "").split("\n").forEach((line, index) => {
     if (line.trim() === "") return
     const value = Option.getOrUndefined(Json.parse(line))
-    const { row } = rowOf(typeof value === "string" ? value : Json.isFields(value) ? line : line.trim(), index)
+    const { row } = toRow(typeof value === "string" ? value : Json.isFields(value) ? line : line.trim(), index)
     const fields = Json.isFields(value) && !Array.isArray(value) ? value : row.fields
-    const id = textOf(fields, ["id", "instance_id", "task_id"]) ?? row.id
+    const id = findText(fields, ["id", "instance_id", "task_id"]) ?? row.id
     if (rows.has(id)) problems.push(`line ${index + 1}: "${id}" was read already`)
     else rows.set(id, { id, digest: row.digest, fields })
   })
@@ -200,7 +200,7 @@ const rowsOfLines = (text: string): { readonly rows: ReadonlyArray<Pick<Row, "di
  * Places of this machine that a solution could be read from: repositories that have later commits, and the folders of tests and solutions. An
  * environment that shows this machine hides them.
  */
-export const withheldPaths = (tasks: ReadonlyArray<Pick<SweTask, "check" | "source">>): ReadonlyArray<string> =>
+export const listWithheldPaths = (tasks: ReadonlyArray<Pick<SweTask, "check" | "source">>): ReadonlyArray<string> =>
   Array.from(new Set(tasks.flatMap(({ check, source }) => [
     ...source._tag === "Commit" && source.commit !== "HEAD" ? [source.repository] : [],
     ...check?.folder === undefined ? [] : [check.folder.path]
@@ -213,13 +213,13 @@ export const read = Effect.fn("SweTask.read")(function*(path: string, defaults: 
   const base = paths.dirname(paths.resolve(path))
   const isLines = /\.(?:txt|md|prompts)$/i.test(path)
   const { problems, rows } = isLines
-    ? rowsOfLines(yield* Effect.mapError(fs.readFileString(path), () => new Dataset.DatasetError({ path, message: `${path} cannot be read: name a file that exists` })))
+    ? parseLines(yield* Effect.mapError(fs.readFileString(path), () => new Dataset.DatasetError({ path, message: `${path} cannot be read: name a file that exists` })))
     : yield* Effect.map(Dataset.read(path), ({ problems, rows }) => ({
       rows,
       problems: problems.map(({ file, line, message }) => `${file}${line === undefined ? "" : ` line ${line}`}: ${message}`)
     }))
   if (rows.length === 0) return yield* new Dataset.DatasetError({ path, message: `${path} has no task: it is empty` })
-  const all = yield* Effect.forEach(rows, (row) => Effect.map(ofRow(row, base, defaults), (task) => typeof task === "string" ? `task ${row.id}: ${task}` : task))
+  const all = yield* Effect.forEach(rows, (row) => Effect.map(fromRow(row, base, defaults), (task) => typeof task === "string" ? `task ${row.id}: ${task}` : task))
   return {
     tasks: all.filter((task) => typeof task !== "string"),
     problems: [...problems, ...all.filter((task) => typeof task === "string")]

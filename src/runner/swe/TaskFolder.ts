@@ -25,7 +25,7 @@
  * ```ts
  * import { TaskFolder } from "hermes-effect"
  *
- * console.log(TaskFolder.withPlaces("cat /app/out.txt /application", { "/app": "/work" }))
+ * console.log(TaskFolder.replacePlaces("cat /app/out.txt /application", { "/app": "/work" }))
  * // => cat /work/out.txt /application
  * ```
  */
@@ -51,36 +51,36 @@ const buildSeconds = 600
 export const testsDirectory = ".task-tests"
 
 /** Kind of a task folder; undefined for every other folder. */
-const kindOf = (names: ReadonlyArray<string>): "harbor" | "terminal-bench" | undefined =>
+const detectKind = (names: ReadonlyArray<string>): "harbor" | "terminal-bench" | undefined =>
   names.includes("task.toml") ? "harbor" : names.includes("task.yaml") ? "terminal-bench" : undefined
 
-const readable = (path: string) =>
+const readOptional = (path: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(Effect.map(fs.readFileString(path), (text) => text as string | undefined), () => undefined))
 
-const namesIn = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readDirectory(path), () => [] as ReadonlyArray<string>))
+const listNames = (path: string) => Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readDirectory(path), () => [] as ReadonlyArray<string>))
 
-const seconds = (value: unknown): number | undefined => typeof value === "number" && value > 0 ? value : undefined
+const toSeconds = (value: unknown): number | undefined => typeof value === "number" && value > 0 ? value : undefined
 
 /** Settings of a folder; a text is the reason why they cannot be read. */
-const settingsOf = Effect.fnUntraced(function*(kind: "harbor" | "terminal-bench", path: string) {
+const readSettings = Effect.fnUntraced(function*(kind: "harbor" | "terminal-bench", path: string) {
   const paths = yield* Path.Path
   const file = paths.join(path, kind === "harbor" ? "task.toml" : "task.yaml")
-  const text = (yield* readable(file)) ?? ""
-  if (kind === "terminal-bench") return yield* Effect.match(Yaml.read(text, file), { onFailure: ({ message }) => message, onSuccess: Json.fields })
+  const text = (yield* readOptional(file)) ?? ""
+  if (kind === "terminal-bench") return yield* Effect.match(Yaml.read(text, file), { onFailure: ({ message }) => message, onSuccess: Json.readFields })
   const { parse } = yield* Effect.promise(() => import("effect/encoding/Toml"))
   const parsed = parse(text)
-  return Result.isFailure(parsed) ? `${file} is not TOML: ${parsed.failure.message}` : Json.fields(parsed.success)
+  return Result.isFailure(parsed) ? `${file} is not TOML: ${parsed.failure.message}` : Json.readFields(parsed.success)
 })
 
 /** Last working directory and the programs that a Dockerfile runs. */
-const dockerfile = (text: string | undefined) => ({
+const parseDockerfile = (text: string | undefined) => ({
   isThere: text !== undefined,
   workdir: Array.from((text ?? "").matchAll(/^\s*WORKDIR\s+"?(\/[^\s"]*)"?\s*$/gim)).at(-1)?.[1]?.replace(/(.)\/$/, "$1") ?? "/app",
   runs: /^\s*RUN\s/im.test(text ?? "")
 })
 
 /** Replaces absolute directories of a container by others, wherever they stand as whole names. */
-export const withPlaces = (text: string, places: Readonly<Record<string, string>>): string => {
+export const replacePlaces = (text: string, places: Readonly<Record<string, string>>): string => {
   const names = Object.keys(places).filter((name) => name !== "/").toSorted((a, b) => b.length - a.length)
   if (names.length === 0) return text
   const pattern = new RegExp(`(?<![\\w./~$}-])(${names.map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})(?![\\w.-])`, "g")
@@ -88,51 +88,51 @@ export const withPlaces = (text: string, places: Readonly<Record<string, string>
 }
 
 /** Directories of the container of a task, and those that stand for them in a workspace. */
-const placesOf = ({ workdir }: TestFolder, directory: string): Readonly<Record<string, string>> => ({
+const mapPlaces = ({ workdir }: TestFolder, directory: string): Readonly<Record<string, string>> => ({
   [workdir]: directory,
   "/tests": `${directory}/${testsDirectory}/tests`,
   "/logs": `${directory}/${testsDirectory}/logs`
 })
 
 /** The instruction of a task for a workspace. */
-export const instructionFor = ({ check, instruction }: Pick<SweTask, "check" | "instruction">, directory: string): string =>
-  check?.folder === undefined ? instruction : withPlaces(instruction, { [check.folder.workdir]: directory })
+export const renderInstruction = ({ check, instruction }: Pick<SweTask, "check" | "instruction">, directory: string): string =>
+  check?.folder === undefined ? instruction : replacePlaces(instruction, { [check.folder.workdir]: directory })
 
 /** A folder as a task; a text is the reason why it is none. */
-const ofFolder = Effect.fnUntraced(function*(path: string, defaults: Defaults) {
+const fromFolder = Effect.fnUntraced(function*(path: string, defaults: Defaults) {
   const paths = yield* Path.Path
-  const names = yield* namesIn(path)
-  const kind = kindOf(names)
+  const names = yield* listNames(path)
+  const kind = detectKind(names)
   if (kind === undefined) return `${path} has neither task.toml nor task.yaml`
-  const settings = yield* settingsOf(kind, path)
+  const settings = yield* readSettings(kind, path)
   if (typeof settings === "string") return settings
   const isHarbor = kind === "harbor"
-  const instruction = isHarbor ? yield* readable(paths.join(path, "instruction.md")) : Json.string(settings["instruction"])
+  const instruction = isHarbor ? yield* readOptional(paths.join(path, "instruction.md")) : Json.readString(settings["instruction"])
   if (instruction === undefined || instruction.trim() === "") {
     return `${path} has no instruction: write it to ${isHarbor ? "instruction.md" : "instruction of task.yaml"}`
   }
   const test = isHarbor ? "tests/test.sh" : "run-tests.sh"
-  const script = yield* readable(paths.join(path, test))
+  const script = yield* readOptional(paths.join(path, test))
   const files = isHarbor ? paths.join(path, "environment") : path
-  const { isThere: hasDockerfile, runs, workdir } = dockerfile(yield* readable(paths.join(files, "Dockerfile")))
-  const { agent, environment, verifier } = { agent: Json.fields(settings["agent"]), environment: Json.fields(settings["environment"]), verifier: Json.fields(settings["verifier"]) }
+  const { isThere: hasDockerfile, runs, workdir } = parseDockerfile(yield* readOptional(paths.join(files, "Dockerfile")))
+  const { agent, environment, verifier } = { agent: Json.readFields(settings["agent"]), environment: Json.readFields(settings["environment"]), verifier: Json.readFields(settings["verifier"]) }
   const hasFiles = !isHarbor || names.includes("environment")
-  const image = Json.string(environment["docker_image"]) ?? defaults.image
+  const image = Json.readString(environment["docker_image"]) ?? defaults.image
   const task: SweTask = {
     id: paths.basename(path),
-    digest: Digest.hex(`${instruction}\n${script ?? ""}`, 16),
+    digest: Digest.toHex(`${instruction}\n${script ?? ""}`, 16),
     instruction,
     source: hasFiles ? { _tag: "Directory", path: files, without: isHarbor ? containerFiles : withheld } : { _tag: "Empty" },
     prefix: "",
     image,
     build: defaults.inContainers === true && hasDockerfile && image === undefined
-      ? { directory: files, without: isHarbor ? [] : withheld.filter((name) => !containerFiles.includes(name)), seconds: seconds(environment["build_timeout_sec"]) ?? buildSeconds, workdir }
+      ? { directory: files, without: isHarbor ? [] : withheld.filter((name) => !containerFiles.includes(name)), seconds: toSeconds(environment["build_timeout_sec"]) ?? buildSeconds, workdir }
       : undefined,
     setup: defaults.setup,
-    agentSeconds: seconds(isHarbor ? agent["timeout_sec"] : settings["max_agent_timeout_sec"]),
+    agentSeconds: toSeconds(isHarbor ? agent["timeout_sec"] : settings["max_agent_timeout_sec"]),
     check: script === undefined ? undefined : {
       command: `bash ${testsDirectory}/${test}`,
-      timeoutSeconds: seconds(isHarbor ? verifier["timeout_sec"] : settings["max_test_timeout_sec"]) ?? defaults.evaluationSeconds,
+      timeoutSeconds: toSeconds(isHarbor ? verifier["timeout_sec"] : settings["max_test_timeout_sec"]) ?? defaults.evaluationSeconds,
       testPatch: undefined,
       expected: { failToPass: [], passToPass: [] },
       folder: { path, workdir }
@@ -148,10 +148,10 @@ const ofFolder = Effect.fnUntraced(function*(path: string, defaults: Defaults) {
 /** True where a path is a task folder, or a folder that holds some. */
 export const isThere = Effect.fnUntraced(function*(path: string) {
   const paths = yield* Path.Path
-  const names = yield* namesIn(path)
-  if (kindOf(names) !== undefined) return true
+  const names = yield* listNames(path)
+  if (detectKind(names) !== undefined) return true
   for (const name of names) {
-    if (kindOf(yield* namesIn(paths.join(path, name))) !== undefined) return true
+    if (detectKind(yield* listNames(paths.join(path, name))) !== undefined) return true
   }
   return false
 })
@@ -160,12 +160,12 @@ export const isThere = Effect.fnUntraced(function*(path: string) {
 export const read = Effect.fn("TaskFolder.read")(function*(given: string, defaults: Defaults): Effect.fn.Return<Tasks, never, FileSystem.FileSystem | Path.Path> {
   const paths = yield* Path.Path
   const path = paths.resolve(given)
-  const names = yield* namesIn(path)
+  const names = yield* listNames(path)
   const below = names.toSorted().map((name) => paths.join(path, name))
-  const folders = kindOf(names) === undefined
-    ? yield* Effect.filter(below, (folder) => Effect.map(namesIn(folder), (names) => kindOf(names) !== undefined))
+  const folders = detectKind(names) === undefined
+    ? yield* Effect.filter(below, (folder) => Effect.map(listNames(folder), (names) => detectKind(names) !== undefined))
     : [path]
-  const found = yield* Effect.forEach(folders, (folder) => ofFolder(folder, defaults))
+  const found = yield* Effect.forEach(folders, (folder) => fromFolder(folder, defaults))
   return {
     tasks: found.flatMap((one) => typeof one === "string" ? [] : [one.task]),
     problems: found.flatMap((one) => typeof one === "string" ? [one] : one.notices)
@@ -187,7 +187,7 @@ const copyWithPlaces = (from: string, to: string, places: Readonly<Record<string
     }
     if (type !== "File") return
     const bytes = yield* fs.readFile(from)
-    const content = isText(bytes) ? new TextEncoder().encode(withPlaces(new TextDecoder().decode(bytes), places)) : bytes
+    const content = isText(bytes) ? new TextEncoder().encode(replacePlaces(new TextDecoder().decode(bytes), places)) : bytes
     yield* fs.writeFile(to, content, { mode: mode & 0o777 })
   })
 
@@ -196,7 +196,7 @@ export const bringTests = Effect.fnUntraced(function*(folder: TestFolder, direct
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const root = paths.join(directory, testsDirectory)
-  const places = placesOf(folder, at)
+  const places = mapPlaces(folder, at)
   yield* fs.remove(root, { recursive: true, force: true })
   yield* fs.makeDirectory(paths.join(root, "logs/verifier"), { recursive: true })
   for (const name of ["tests", "run-tests.sh"]) {
@@ -206,11 +206,11 @@ export const bringTests = Effect.fnUntraced(function*(folder: TestFolder, direct
 })
 
 /** Reward that the tests of a workspace wrote; undefined where they wrote none. */
-export const rewardIn = Effect.fnUntraced(function*(directory: string) {
+export const readReward = Effect.fnUntraced(function*(directory: string) {
   const paths = yield* Path.Path
   const logs = paths.join(directory, testsDirectory, "logs/verifier")
-  const text = (yield* readable(paths.join(logs, "reward.txt"))) ?? ""
-  const written = Json.fields(Json.parsed((yield* readable(paths.join(logs, "reward.json"))) ?? ""))
+  const text = (yield* readOptional(paths.join(logs, "reward.txt"))) ?? ""
+  const written = Json.readFields(Json.parseOrKeep((yield* readOptional(paths.join(logs, "reward.json"))) ?? ""))
   const values = [text.trim() === "" ? undefined : Number(text), written["reward"], ...Object.values(written)]
   return values.find((value): value is number => typeof value === "number" && Number.isFinite(value))
 })

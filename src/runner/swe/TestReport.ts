@@ -103,7 +103,7 @@ const forms: ReadonlyArray<(line: string) => Line | undefined> = [
   }
 ]
 
-const lineOf = (line: string): Line | undefined => {
+const parseLine = (line: string): Line | undefined => {
   for (const form of forms) {
     const found = form(line)
     if (found !== undefined && found.name !== "") return found
@@ -119,7 +119,7 @@ const suite = /^(\s*)(?:# Subtest: (.+)|▶ (.+?)(?: \([\d.]+ms\))?)$/
  */
 export const read = (output: string): Tests => {
   const tests = new Map<string, Outcome>()
-  const note = (name: string, outcome: Outcome): void => {
+  const recordOutcome = (name: string, outcome: Outcome): void => {
     if (tests.get(name) !== "failed") tests.set(name, outcome)
   }
   /** Suites that are open, by their indentation. */
@@ -132,29 +132,29 @@ export const read = (output: string): Tests => {
       suites = [...suites.filter(({ indent }) => indent < space.length), { indent: space.length, name: opened }]
       continue
     }
-    const found = lineOf(line)
+    const found = parseLine(line)
     const outcome = outcomes[found?.outcome.toLowerCase() ?? ""]
     if (found === undefined || outcome === undefined) continue
     const { indent, name } = found
-    note(name, outcome)
+    recordOutcome(name, outcome)
     const above = indent === undefined ? [] : suites.filter((suite) => suite.indent < indent)
-    if (above.length > 0) note([...above.map((suite) => suite.name), name].join(" > "), outcome)
+    if (above.length > 0) recordOutcome([...above.map((suite) => suite.name), name].join(" > "), outcome)
   }
   return tests
 }
 
-const part = (names: ReadonlyArray<string>, tests: Tests): Part => {
+const toPart = (names: ReadonlyArray<string>, tests: Tests): Part => {
   const missing = names.filter((name) => tests.get(name) !== "passed")
   return { passed: names.length - missing.length, total: names.length, missing }
 }
 
 /** Scores the end of an evaluation command. `exitCode` is undefined where the command was stopped. */
 export const score = ({ exitCode, tests }: { readonly tests: Tests; readonly exitCode: number | undefined }, expected: Expected): Score => {
-  const [failToPass, passToPass] = [part(expected.failToPass, tests), part(expected.passToPass, tests)]
+  const [failToPass, passToPass] = [toPart(expected.failToPass, tests), toPart(expected.passToPass, tests)]
   const isNamed = failToPass.total + passToPass.total > 0
   const resolved = isNamed ? failToPass.missing.length === 0 && passToPass.missing.length === 0 : exitCode === 0
   return { resolved, failToPass, passToPass }
 }
 
 /** Score of a task that could not be evaluated. */
-export const unresolved = (expected: Expected): Score => ({ ...score({ tests: new Map(), exitCode: undefined }, expected), resolved: false })
+export const makeUnresolvedScore = (expected: Expected): Score => ({ ...score({ tests: new Map(), exitCode: undefined }, expected), resolved: false })

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * A copy has two repositories. `git` inside of the workspace belongs to whoever works there: it has the history up to the base commit and
+ * A copy has two repositories. `runGit` inside of the workspace belongs to whoever works there: it has the history up to the base commit and
  * no other branch, tag or later commit of the source, so that a solution cannot be read from it. The patch is made by a repository
  * outside of the workspace, which takes what stands in the files: commits, resets or a removed `.git` change nothing about it, and no
  * configuration from inside has an effect.
@@ -31,7 +31,7 @@
  *   const fs = yield* FileSystem.FileSystem
  *   const copy = yield* WorkingCopy.make({ _tag: "Empty" })
  *   yield* fs.writeFileString(`${copy.directory}/new.txt`, "hello\n")
- *   console.log(WorkingCopy.pathsOf(yield* copy.patch).join())
+ *   console.log(WorkingCopy.listPaths(yield* copy.patch).join())
  * })
  *
  * await Effect.runPromise(Effect.scoped(Effect.provide(program, NodeServices.layer)))
@@ -47,7 +47,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import { temporaryDirectory } from "../../platform/CurrentProcess.ts"
+import { getTemporaryDirectory } from "../../platform/CurrentProcess.ts"
 import * as ProcessIdentity from "../../platform/ProcessIdentity.ts"
 import * as GitCommand from "./GitCommand.ts"
 
@@ -84,15 +84,15 @@ export interface WorkingCopy {
 /** Services that workspaces are made with. */
 export type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
-const problem = (message: string): WorkspaceError => new WorkspaceError({ message })
+const makeProblem = (message: string): WorkspaceError => new WorkspaceError({ message })
 
-const told = ({ message }: GitCommand.GitFailed | PlatformError): WorkspaceError => problem(message)
+const toWorkspaceError = ({ message }: GitCommand.GitFailed | PlatformError): WorkspaceError => makeProblem(message)
 
-const git = (args: ReadonlyArray<string>, cwd: string) => Effect.mapError(GitCommand.text(args, { cwd }), told)
+const runGit = (args: ReadonlyArray<string>, cwd: string) => Effect.mapError(GitCommand.readText(args, { cwd }), toWorkspaceError)
 
 /** The repository that a directory lies in, and the directory below its root; undefined where there is none. */
-export const repositoryOf = Effect.fnUntraced(function*(directory: string) {
-  const found = yield* Effect.option(GitCommand.text(["rev-parse", "--show-toplevel", "--show-prefix"], { cwd: directory }))
+export const findRepository = Effect.fnUntraced(function*(directory: string) {
+  const found = yield* Effect.option(GitCommand.readText(["rev-parse", "--show-toplevel", "--show-prefix"], { cwd: directory }))
   if (found._tag === "None") return undefined
   const [root = directory, prefix = ""] = found.value.split("\n")
   return { root, prefix: prefix.replace(/\/$/, "") }
@@ -100,7 +100,7 @@ export const repositoryOf = Effect.fnUntraced(function*(directory: string) {
 
 /** True where files of a repository differ from its last commit. */
 export const hasUncommitted = (repository: string) =>
-  Effect.map(git(["status", "--porcelain", "--untracked-files=normal"], repository), (status) => status !== "")
+  Effect.map(runGit(["status", "--porcelain", "--untracked-files=normal"], repository), (status) => status !== "")
 
 const isDirectory = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
@@ -108,22 +108,22 @@ const isDirectory = Effect.fnUntraced(function*(path: string) {
 })
 
 /** The whole name of a commit of a repository. */
-const commitOf = Effect.fnUntraced(function*(repository: string, commit: string) {
-  if (!(yield* isDirectory(repository))) return yield* problem(`the repository ${repository} does not exist: clone it there, or name its directory`)
-  const refused = Effect.flatMap(repositoryOf(repository), (found) =>
-    problem(found === undefined
+const resolveCommit = Effect.fnUntraced(function*(repository: string, commit: string) {
+  if (!(yield* isDirectory(repository))) return yield* makeProblem(`the repository ${repository} does not exist: clone it there, or name its directory`)
+  const refused = Effect.flatMap(findRepository(repository), (found) =>
+    makeProblem(found === undefined
       ? `${repository} is no git repository: name one, or leave out the commit`
       : `${repository} has no commit "${commit}": fetch it there, or correct base_commit`))
-  return yield* Effect.catch(GitCommand.text(["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{commit}`], { cwd: repository }), () => refused)
+  return yield* Effect.catch(GitCommand.readText(["rev-parse", "--verify", "--quiet", "--end-of-options", `${commit}^{commit}`], { cwd: repository }), () => refused)
 })
 
 /** Lets a repository read the objects of another one. */
-const borrow = Effect.fnUntraced(function*(gitDirectory: string, repository: string) {
+const borrowObjects = Effect.fnUntraced(function*(gitDirectory: string, repository: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const [objects = "", shallow = ""] = (yield* git(["rev-parse", "--path-format=absolute", "--git-path", "objects", "--git-path", "shallow"], repository)).split("\n")
-  yield* Effect.mapError(fs.writeFileString(paths.join(gitDirectory, "objects/info/alternates"), `${objects}\n`), told)
-  if (yield* Effect.mapError(fs.exists(shallow), told)) yield* Effect.mapError(fs.copyFile(shallow, paths.join(gitDirectory, "shallow")), told)
+  const [objects = "", shallow = ""] = (yield* runGit(["rev-parse", "--path-format=absolute", "--git-path", "objects", "--git-path", "shallow"], repository)).split("\n")
+  yield* Effect.mapError(fs.writeFileString(paths.join(gitDirectory, "objects/info/alternates"), `${objects}\n`), toWorkspaceError)
+  if (yield* Effect.mapError(fs.exists(shallow), toWorkspaceError)) yield* Effect.mapError(fs.copyFile(shallow, paths.join(gitDirectory, "shallow")), toWorkspaceError)
 })
 
 /** Begins the names of copies. */
@@ -135,7 +135,7 @@ const ownerFile = "owner.json"
 const Owner = Schema.fromJsonString(Schema.Struct({ machine: Schema.String, pid: Schema.Int, startTime: Schema.String }))
 
 /** Removes the copies of processes that are gone; returns how many. */
-export const removeAbandoned = Effect.fn("WorkingCopy.removeAbandoned")(function*(directory: string = temporaryDirectory()) {
+export const removeAbandoned = Effect.fn("WorkingCopy.removeAbandoned")(function*(directory: string = getTemporaryDirectory()) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const names = yield* Effect.orElseSucceed(fs.readDirectory(directory), () => [])
@@ -155,66 +155,66 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 export const make = Effect.fn("WorkingCopy.make")(function*(source: Source): Effect.fn.Return<WorkingCopy, WorkspaceError, Needs | Scope.Scope> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const commit = source._tag === "Commit" ? yield* commitOf(source.repository, source.commit) : undefined
-  if (source._tag === "Directory" && !(yield* isDirectory(source.path))) return yield* problem(`the directory ${source.path} does not exist: name one that does`)
-  const root = yield* Effect.mapError(fs.makeTempDirectoryScoped({ prefix: copyPrefix }).pipe(Effect.flatMap(fs.realPath)), told)
+  const commit = source._tag === "Commit" ? yield* resolveCommit(source.repository, source.commit) : undefined
+  if (source._tag === "Directory" && !(yield* isDirectory(source.path))) return yield* makeProblem(`the directory ${source.path} does not exist: name one that does`)
+  const root = yield* Effect.mapError(fs.makeTempDirectoryScoped({ prefix: copyPrefix }).pipe(Effect.flatMap(fs.realPath)), toWorkspaceError)
   const [outer, directory] = [paths.join(root, "base.git"), paths.join(root, "work")]
-  const base = (...args: ReadonlyArray<string>) => [`--git-dir=${outer}`, `--work-tree=${directory}`, ...args]
+  const buildGitArguments = (...args: ReadonlyArray<string>) => [`--git-dir=${outer}`, `--work-tree=${directory}`, ...args]
   // Exit code 1: something cannot be added (a repository without a commit, a file that cannot be read), and everything else was.
-  const add = GitCommand.bytes(base("add", "--all", "--ignore-errors"), { cwd: directory }).pipe(
-    Effect.catch((error) => error.code === 1 ? Effect.logWarning(`a file is left out of the patch: ${error.message}`) : Effect.fail(told(error)))
+  const add = GitCommand.readBytes(buildGitArguments("add", "--all", "--ignore-errors"), { cwd: directory }).pipe(
+    Effect.catch((error) => error.code === 1 ? Effect.logWarning(`a file is left out of the patch: ${error.message}`) : Effect.fail(toWorkspaceError(error)))
   )
 
-  yield* Effect.mapError(fs.writeFileString(paths.join(root, ownerFile), JSON.stringify(ProcessIdentity.currentProcess())), told)
-  yield* Effect.mapError(fs.makeDirectory(directory), told)
-  yield* git(["init", "--quiet", "--bare", "--template=", outer], root)
-  yield* Effect.mapError(fs.makeDirectory(paths.join(outer, "info"), { recursive: true }), told)
-  if (source._tag === "Commit") yield* borrow(outer, source.repository)
+  yield* Effect.mapError(fs.writeFileString(paths.join(root, ownerFile), JSON.stringify(ProcessIdentity.getCurrentProcess())), toWorkspaceError)
+  yield* Effect.mapError(fs.makeDirectory(directory), toWorkspaceError)
+  yield* runGit(["init", "--quiet", "--bare", "--template=", outer], root)
+  yield* Effect.mapError(fs.makeDirectory(paths.join(outer, "info"), { recursive: true }), toWorkspaceError)
+  if (source._tag === "Commit") yield* borrowObjects(outer, source.repository)
   if (source._tag === "Directory") {
-    yield* Effect.mapError(GitCommand.copyDirectory(source.path, directory), told)
+    yield* Effect.mapError(GitCommand.copyDirectory(source.path, directory), toWorkspaceError)
     for (const name of [".git", ...source.without ?? []]) {
-      yield* Effect.mapError(fs.remove(paths.join(directory, name), { recursive: true, force: true }), told)
+      yield* Effect.mapError(fs.remove(paths.join(directory, name), { recursive: true, force: true }), toWorkspaceError)
     }
   }
   if (commit === undefined) {
     yield* add
-    yield* git(base("commit", "--quiet", "--no-verify", "--allow-empty", "--message", "Start"), directory)
+    yield* runGit(buildGitArguments("commit", "--quiet", "--no-verify", "--allow-empty", "--message", "Start"), directory)
   }
-  const start = commit ?? (yield* git(base("rev-parse", "HEAD"), directory))
-  yield* git(["init", "--quiet", "--template=", directory], root)
-  yield* git(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", outer, start], directory)
-  yield* git(["update-ref", "refs/heads/main", start], directory)
-  yield* git(["reset", "--quiet", commit === undefined ? "--mixed" : "--hard", "main"], directory)
-  yield* git(base("read-tree", start), directory)
+  const start = commit ?? (yield* runGit(buildGitArguments("rev-parse", "HEAD"), directory))
+  yield* runGit(["init", "--quiet", "--template=", directory], root)
+  yield* runGit(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", outer, start], directory)
+  yield* runGit(["update-ref", "refs/heads/main", start], directory)
+  yield* runGit(["reset", "--quiet", commit === undefined ? "--mixed" : "--hard", "main"], directory)
+  yield* runGit(buildGitArguments("read-tree", start), directory)
 
-  const differences = Effect.mapError(GitCommand.bytes(base(
+  const differences = Effect.mapError(GitCommand.readBytes(buildGitArguments(
     "diff", "--cached", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", start
-  ), { cwd: directory }), told)
+  ), { cwd: directory }), toWorkspaceError)
 
   const patch = Effect.gen(function*() {
-    if (!(yield* isDirectory(directory))) return yield* problem("the workspace was removed: its changes are lost")
+    if (!(yield* isDirectory(directory))) return yield* makeProblem("the workspace was removed: its changes are lost")
     yield* add
-    const text = Effect.flatMap(differences, (bytes) => Effect.try({ try: () => utf8.decode(bytes), catch: () => problem("the patch is not UTF-8") }))
+    const text = Effect.flatMap(differences, (bytes) => Effect.try({ try: () => utf8.decode(bytes), catch: () => makeProblem("the patch is not UTF-8") }))
     const attributes = paths.join(outer, "info/attributes")
-    return yield* Effect.catch(text, () => Effect.mapError(fs.writeFileString(attributes, "* -diff\n"), told).pipe(
+    return yield* Effect.catch(text, () => Effect.mapError(fs.writeFileString(attributes, "* -diff\n"), toWorkspaceError).pipe(
       Effect.andThen(text),
       Effect.ensuring(Effect.ignore(fs.remove(attributes)))
     ))
   })
 
   const apply: WorkingCopy["apply"] = (patch) =>
-    patch.trim() === "" ? Effect.void : GitCommand.bytes(base("apply", "--whitespace=nowarn", "-"), { cwd: directory, input: patch.endsWith("\n") ? patch : `${patch}\n` }).pipe(
+    patch.trim() === "" ? Effect.void : GitCommand.readBytes(buildGitArguments("apply", "--whitespace=nowarn", "-"), { cwd: directory, input: patch.endsWith("\n") ? patch : `${patch}\n` }).pipe(
       Effect.asVoid,
       Effect.mapError(({ message }) => new PatchRejected({ message: `the patch does not apply: ${message.replace(/^git apply failed: (?:error: )?/, "")}` }))
     )
 
   const restore: WorkingCopy["restore"] = Effect.fnUntraced(function*(names) {
-    const there = new Set((yield* git(base("ls-tree", "-r", "--name-only", "-z", start), directory)).split("\0"))
+    const there = new Set((yield* runGit(buildGitArguments("ls-tree", "-r", "--name-only", "-z", start), directory)).split("\0"))
     for (const name of names) {
       // The path comes from a patch: one that leads out of the workspace is not touched.
       if (!paths.join(directory, name).startsWith(`${directory}${paths.sep}`)) continue
-      if (there.has(name)) yield* git(base("checkout", start, "--", `:(literal)${name}`), directory)
-      else yield* Effect.mapError(fs.remove(paths.join(directory, name), { recursive: true, force: true }), told)
+      if (there.has(name)) yield* runGit(buildGitArguments("checkout", start, "--", `:(literal)${name}`), directory)
+      else yield* Effect.mapError(fs.remove(paths.join(directory, name), { recursive: true, force: true }), toWorkspaceError)
     }
   })
 
@@ -222,7 +222,7 @@ export const make = Effect.fn("WorkingCopy.make")(function*(source: Source): Eff
 })
 
 /** Paths of the files that a patch is about. */
-export const pathsOf = (patch: string): ReadonlyArray<string> => {
+export const listPaths = (patch: string): ReadonlyArray<string> => {
   const named = Array.from(patch.matchAll(/^(?:---|\+\+\+) (?:"[ab]\/(.+)"|[ab]\/([^\t\n]+))/gm), ([, quoted, plain]) => quoted ?? plain ?? "")
   return Array.from(new Set(named.filter((name) => name !== "")))
 }

@@ -45,7 +45,7 @@ import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import type { Session } from "../../session/SessionStore.ts"
 import * as OpenSessions from "../OpenSessions.ts"
 import * as AcpClient from "./AcpClient.ts"
-import { type AcpFailure as Failure, codes, failure } from "./AcpFailure.ts"
+import { type AcpFailure as Failure, codes, makeFailure } from "./AcpFailure.ts"
 import * as AcpSession from "./AcpSession.ts"
 
 export { type ClientFiles, ClientRefused } from "./AcpClient.ts"
@@ -84,7 +84,7 @@ const pageSize = 50
 
 /** Serves the protocol until the client hangs up. */
 export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }: Connection): Effect.fn.Return<void, ConfigError, Path.Path> {
-  const sdk = yield* OptionalPackage.load("the Agent Client Protocol needs the package", ["@agentclientprotocol/sdk"], () => import("@agentclientprotocol/sdk/unstable").catch(OptionalPackage.absent))
+  const sdk = yield* OptionalPackage.load("the Agent Client Protocol needs the package", ["@agentclientprotocol/sdk"], () => import("@agentclientprotocol/sdk/unstable").catch(OptionalPackage.rethrowImport))
   const { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION, RequestError } = sdk
   const paths = yield* Path.Path
   const context = yield* Effect.context<Path.Path>()
@@ -92,7 +92,7 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
   const sessions = yield* Scope.provide(OpenSessions.make<AcpSession.AcpSession>(), whole)
   let capabilities: ClientCapabilities = {}
 
-  const errorOf = (cause: Cause.Cause<Failure>): unknown => {
+  const toRequestError = (cause: Cause.Cause<Failure>): unknown => {
     const found = cause.reasons.find(Cause.isFailReason)
     if (found === undefined) {
       return Cause.hasInterrupts(cause) ? RequestError.requestCancelled() : RequestError.internalError(undefined, "an error of the program; see stderr")
@@ -102,15 +102,15 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
   }
 
   /** Answers a request: its failure is the protocol's error, and taking it back interrupts the work. */
-  const answer = <A>(work: Effect.Effect<A, Failure, Path.Path>, signal: AbortSignal): Promise<A> =>
+  const answerRequest = <A>(work: Effect.Effect<A, Failure, Path.Path>, signal: AbortSignal): Promise<A> =>
     Effect.runPromiseExitWith(context)(Effect.tapCause(work, (cause) => Cause.hasDies(cause) ? Effect.logError("a request failed", cause) : Effect.void), { signal })
       .then((exit) => {
         if (Exit.isSuccess(exit)) return exit.value
-        throw errorOf(exit.cause)
+        throw toRequestError(exit.cause)
       })
 
-  const absolute = (cwd: string): Effect.Effect<string, Failure> =>
-    paths.isAbsolute(cwd) ? Effect.succeed(paths.normalize(cwd)) : Effect.fail(failure("invalid_params", `cwd "${cwd}" is not absolute.`))
+  const requireAbsolute = (cwd: string): Effect.Effect<string, Failure> =>
+    paths.isAbsolute(cwd) ? Effect.succeed(paths.normalize(cwd)) : Effect.fail(makeFailure("invalid_params", `cwd "${cwd}" is not absolute.`))
 
   /** Closes what is open of a conversation, by whichever of its ids. */
   const closeAll = Effect.fnUntraced(function*(id: string, stored: Session["id"] | undefined) {
@@ -119,34 +119,34 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
   })
 
   /** Opens a session; one that is open already is closed first, as the client begins anew with it. */
-  const open = Effect.fnUntraced(function*(
+  const openSession = Effect.fnUntraced(function*(
     client: AgentContext,
     id: Ids.SessionId,
     given: { readonly cwd: string; readonly mcpServers?: ReadonlyArray<McpServer> | undefined },
     stored: Session | undefined
   ) {
-    const cwd = yield* absolute(given.cwd)
+    const cwd = yield* requireAbsolute(given.cwd)
     yield* closeAll(id, stored?.id)
     const seen: AcpClient.Options = { client, methods: CLIENT_METHODS, capabilities, sessionId: id }
-    const request: OpenRequest = { id: stored?.id ?? id, cwd, stored, mcpServers: given.mcpServers ?? [], files: AcpClient.files(seen) }
+    const request: OpenRequest = { id: stored?.id ?? id, cwd, stored, mcpServers: given.mcpServers ?? [], files: AcpClient.makeFiles(seen) }
     return yield* sessions.open(id, Effect.flatMap(host.open(request), (session) => AcpSession.make(session, AcpClient.make(seen))))
   })
 
-  const opened = (id: string): Effect.Effect<AcpSession.AcpSession, Failure> => {
+  const findOpenSession = (id: string): Effect.Effect<AcpSession.AcpSession, Failure> => {
     const found = sessions.get(id)
     return found === undefined
-      ? Effect.fail(failure("session_not_found", `Session "${id}" is not open. Open it with session/new, session/load or session/resume.`))
+      ? Effect.fail(makeFailure("session_not_found", `Session "${id}" is not open. Open it with session/new, session/load or session/resume.`))
       : Effect.succeed(found)
   }
 
-  const stored = Effect.fnUntraced(function*(id: string) {
+  const findStoredSession = Effect.fnUntraced(function*(id: string) {
     const found = yield* host.find(id)
-    return found ?? (yield* failure("session_not_found", `There is no session "${id}". List them with session/list.`))
+    return found ?? (yield* makeFailure("session_not_found", `There is no session "${id}". List them with session/list.`))
   })
 
-  const again = Effect.fnUntraced(function*(client: AgentContext, params: { readonly sessionId: string; readonly cwd: string; readonly mcpServers?: ReadonlyArray<McpServer> | undefined }): Effect.fn.Return<[AcpSession.AcpSession, LoadSessionResponse], Failure, Path.Path> {
-    const found = yield* stored(params.sessionId)
-    const session = yield* open(client, Ids.SessionId.make(params.sessionId), params, found)
+  const reopenSession = Effect.fnUntraced(function*(client: AgentContext, params: { readonly sessionId: string; readonly cwd: string; readonly mcpServers?: ReadonlyArray<McpServer> | undefined }): Effect.fn.Return<[AcpSession.AcpSession, LoadSessionResponse], Failure, Path.Path> {
+    const found = yield* findStoredSession(params.sessionId)
+    const session = yield* openSession(client, Ids.SessionId.make(params.sessionId), params, found)
     return [session, yield* session.state]
   })
 
@@ -168,39 +168,39 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
       }
     })
     .onRequest(AGENT_METHODS.authenticate, ({ params, signal }) =>
-      answer(params.methodId === "model" ? Effect.succeed({}) : Effect.fail(failure("invalid_params", `Unknown method "${params.methodId}". Set up a model with \`hermes model\`.`)), signal))
+      answerRequest(params.methodId === "model" ? Effect.succeed({}) : Effect.fail(makeFailure("invalid_params", `Unknown method "${params.methodId}". Set up a model with \`hermes model\`.`)), signal))
     .onRequest(AGENT_METHODS.session_new, ({ client, params, signal }) =>
-      answer(Effect.gen(function*() {
+      answerRequest(Effect.gen(function*() {
         const sessionId = yield* Ids.makeSessionId
-        const session = yield* open(client, sessionId, params, undefined)
+        const session = yield* openSession(client, sessionId, params, undefined)
         // The client knows of the session when it has the answer.
         yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
         return { sessionId, ...yield* session.state }
       }), signal))
     .onRequest(AGENT_METHODS.session_load, ({ client, params, signal }) =>
-      answer(Effect.gen(function*() {
-        const [session, state] = yield* again(client, params)
+      answerRequest(Effect.gen(function*() {
+        const [session, state] = yield* reopenSession(client, params)
         yield* session.replay
         yield* session.announce
         return state
       }), signal))
     .onRequest(AGENT_METHODS.session_resume, ({ client, params, signal }) =>
-      answer(Effect.gen(function*() {
-        const [session, state] = yield* again(client, params)
+      answerRequest(Effect.gen(function*() {
+        const [session, state] = yield* reopenSession(client, params)
         yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
         return state
       }), signal))
     .onRequest(AGENT_METHODS.session_fork, ({ client, params, signal }) =>
-      answer(Effect.gen(function*() {
-        const made = yield* host.fork(yield* stored(params.sessionId))
-        const session = yield* open(client, made.id, params, made)
+      answerRequest(Effect.gen(function*() {
+        const made = yield* host.fork(yield* findStoredSession(params.sessionId))
+        const session = yield* openSession(client, made.id, params, made)
         yield* Effect.forkIn(Effect.andThen(Effect.yieldNow, session.announce), whole)
         return { sessionId: made.id, ...yield* session.state }
       }), signal))
     .onRequest(AGENT_METHODS.session_list, ({ params, signal }) =>
-      answer(Effect.gen(function*() {
+      answerRequest(Effect.gen(function*() {
         const from = Number(params.cursor ?? 0)
-        if (!Number.isSafeInteger(from) || from < 0) return yield* failure("invalid_params", `Unknown cursor "${params.cursor}". Leave it out to begin anew.`)
+        if (!Number.isSafeInteger(from) || from < 0) return yield* makeFailure("invalid_params", `Unknown cursor "${params.cursor}". Leave it out to begin anew.`)
         const all = (yield* host.list).filter(({ cwd }) => params.cwd == null || cwd === params.cwd)
         return {
           sessions: all.slice(from, from + pageSize).map(({ cwd, endedAt, id, startedAt, title }) => ({
@@ -213,22 +213,22 @@ export const serve = Effect.fnUntraced(function*(host: AcpHost, { input, write }
         }
       }), signal))
     .onRequest(AGENT_METHODS.session_delete, ({ params, signal }) =>
-      answer(Effect.gen(function*() {
-        const { id } = yield* stored(params.sessionId)
+      answerRequest(Effect.gen(function*() {
+        const { id } = yield* findStoredSession(params.sessionId)
         yield* closeAll(params.sessionId, id)
         yield* host.remove(id)
         return {}
       }), signal))
     .onRequest(AGENT_METHODS.session_close, ({ params, signal }) =>
-      answer(Effect.flatMap(opened(params.sessionId), () => Effect.as(sessions.close(params.sessionId), {})), signal))
+      answerRequest(Effect.flatMap(findOpenSession(params.sessionId), () => Effect.as(sessions.close(params.sessionId), {})), signal))
     .onRequest(AGENT_METHODS.session_set_mode, ({ params, signal }) =>
-      answer(Effect.flatMap(opened(params.sessionId), ({ setMode }) => Effect.as(setMode(params.modeId), {})), signal))
+      answerRequest(Effect.flatMap(findOpenSession(params.sessionId), ({ setMode }) => Effect.as(setMode(params.modeId), {})), signal))
     .onRequest(AGENT_METHODS.session_set_config_option, ({ params, signal }) =>
-      answer(Effect.flatMap(opened(params.sessionId), ({ setOption }) => Effect.map(setOption(params.configId, String(params.value)), (configOptions) => ({ configOptions }))), signal))
+      answerRequest(Effect.flatMap(findOpenSession(params.sessionId), ({ setOption }) => Effect.map(setOption(params.configId, String(params.value)), (configOptions) => ({ configOptions }))), signal))
     .onRequest(AGENT_METHODS.session_prompt, ({ params, signal }) =>
-      answer(Effect.flatMap(opened(params.sessionId), ({ prompt }) => prompt(params.prompt)), signal))
+      answerRequest(Effect.flatMap(findOpenSession(params.sessionId), ({ prompt }) => prompt(params.prompt)), signal))
     .onNotification(AGENT_METHODS.session_cancel, ({ params, signal }) =>
-      answer(Effect.ignore(Effect.flatMap(opened(params.sessionId), ({ cancel }) => cancel)), signal))
+      answerRequest(Effect.ignore(Effect.flatMap(findOpenSession(params.sessionId), ({ cancel }) => cancel)), signal))
 
   const decoder = new TextDecoder()
   const output = new WritableStream<Uint8Array>({ write: (bytes) => write(decoder.decode(bytes, { stream: true })) })

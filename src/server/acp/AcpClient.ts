@@ -60,13 +60,13 @@ export interface Options {
   readonly sessionId: string
 }
 
-const requestOf = <A>(method: string, send: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ClientRefused> =>
+const sendRequest = <A>(method: string, send: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, ClientRefused> =>
   Effect.tryPromise({ try: send, catch: (cause) => new ClientRefused({ method, cause }) })
 
 /** Asks the client; nothing where it does not answer. */
-const asked = <A>(method: string, send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>): Effect.Effect<A | undefined> =>
+const requestAnswer = <A>(method: string, send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>): Effect.Effect<A | undefined> =>
   Effect.catch(
-    requestOf(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })),
+    sendRequest(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })),
     (refused) => Effect.as(Effect.logWarning(refused.message), undefined)
   )
 
@@ -74,15 +74,15 @@ const asked = <A>(method: string, send: (options: { readonly cancellationSignal:
 export const make = ({ capabilities, client, methods, sessionId }: Options): SessionClient => ({
   capabilities,
   // A connection that is gone closes every session; until then updates have nowhere to go.
-  update: (update) => Effect.ignore(requestOf(methods.session_update, () => client.notify(methods.session_update, { sessionId, update }))),
+  update: (update) => Effect.ignore(sendRequest(methods.session_update, () => client.notify(methods.session_update, { sessionId, update }))),
   permission: (request) =>
     Effect.map(
-      asked(methods.session_request_permission, (options) => client.request(methods.session_request_permission, { sessionId, ...request }, options)),
+      requestAnswer(methods.session_request_permission, (options) => client.request(methods.session_request_permission, { sessionId, ...request }, options)),
       (answer) => answer?.outcome.outcome === "selected" ? answer.outcome.optionId : undefined
     ),
   elicit: (message, requestedSchema) =>
     Effect.map(
-      asked(methods.elicitation_create, (options) =>
+      requestAnswer(methods.elicitation_create, (options) =>
         client.request<{ readonly action?: unknown; readonly content?: unknown }>(methods.elicitation_create, { sessionId, mode: "form", message, requestedSchema }, options)),
       (answer) => answer?.action === "accept" && Json.isFields(answer.content) ? answer.content : undefined
     )
@@ -95,16 +95,16 @@ const fileWait = Duration.seconds(10)
 const silenceMillis = 60_000
 
 /** Makes the files of a session. */
-export const files = ({ capabilities, client, methods, sessionId }: Options): ClientFiles => {
+export const makeFiles = ({ capabilities, client, methods, sessionId }: Options): ClientFiles => {
   let silentUntil = 0
 
   /** Asks the client for a file, and takes the request back where nobody waits for it any more. */
-  const ofFile = <A>(method: string, send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>): Effect.Effect<A, ClientRefused> => {
+  const requestFile = <A>(method: string, send: (options: { readonly cancellationSignal: AbortSignal; readonly stopWaitingOnCancel: true }) => Promise<A>): Effect.Effect<A, ClientRefused> => {
     const silent = new ClientRefused({ method, cause: new Error(`it did not answer within ${Duration.toSeconds(fileWait)} s`) })
     return Effect.clockWith((clock) =>
       clock.currentTimeMillisUnsafe() < silentUntil
         ? Effect.fail(silent)
-        : requestOf(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })).pipe(
+        : sendRequest(method, (cancellationSignal) => send({ cancellationSignal, stopWaitingOnCancel: true })).pipe(
           Effect.timeoutOrElse({
             duration: fileWait,
             orElse: () => {
@@ -118,11 +118,11 @@ export const files = ({ capabilities, client, methods, sessionId }: Options): Cl
   return {
     read: capabilities.fs?.readTextFile !== true ? undefined : (path) =>
       Effect.map(
-        ofFile(methods.fs_read_text_file, (options) => client.request(methods.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest, options)),
+        requestFile(methods.fs_read_text_file, (options) => client.request(methods.fs_read_text_file, { sessionId, path } satisfies ReadTextFileRequest, options)),
         ({ content }) => content
       ),
     write: capabilities.fs?.writeTextFile !== true ? undefined : (path, content) =>
-      Effect.asVoid(ofFile(methods.fs_write_text_file, (options) =>
+      Effect.asVoid(requestFile(methods.fs_write_text_file, (options) =>
         client.request(methods.fs_write_text_file, { sessionId, path, content } satisfies WriteTextFileRequest, options)))
   }
 }

@@ -33,7 +33,7 @@ export const middleware: Middleware.Contained = Middleware.toolServices({
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-const decoded = (bytes: Uint8Array): string | undefined => {
+const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
   try {
     return decoder.decode(bytes)
   } catch {
@@ -42,9 +42,9 @@ const decoded = (bytes: Uint8Array): string | undefined => {
 }
 
 /** An open file whose bytes are others: those of the editor. */
-const withBytes = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File => {
+const wrapFile = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File => {
   let at = 0
-  const take = (size: number): Uint8Array => {
+  const takeBytes = (size: number): Uint8Array => {
     const piece = bytes.subarray(at, at + size)
     at += piece.length
     return piece
@@ -63,11 +63,11 @@ const withBytes = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File =>
       }),
     read: (buffer) =>
       Effect.sync(() => {
-        const piece = take(buffer.length)
+        const piece = takeBytes(buffer.length)
         buffer.set(piece)
         return piece.length
       }),
-    readAlloc: (size) => Effect.sync(() => at >= bytes.length ? Option.none() : Option.some(take(Number(size))))
+    readAlloc: (size) => Effect.sync(() => at >= bytes.length ? Option.none() : Option.some(takeBytes(Number(size))))
   }
 }
 
@@ -75,27 +75,27 @@ const withBytes = (file: FileSystem.File, bytes: Uint8Array): FileSystem.File =>
 const mostBytes = 10 * 1024 * 1024
 
 /** Puts the files of an editor, inside of a directory, in front of those of an environment. */
-export const inFront = (environment: Environment, { read, write }: ClientFiles, directory: string, paths: Path.Path): Environment => {
+export const wrapEnvironment = (environment: Environment, { read, write }: ClientFiles, directory: string, paths: Path.Path): Environment => {
   if (environment.trees.place !== "here" || read === undefined && write === undefined) return environment
   const { files } = environment
   const isInside = (path: string): boolean => path.startsWith(directory === "/" ? directory : `${directory}/`)
 
   /** Bytes that the editor has in the place of those of the file; undefined where the file's own count. */
-  const unsaved = Effect.fnUntraced(function*(path: string): Effect.fn.Return<Uint8Array | undefined> {
+  const readUnsaved = Effect.fnUntraced(function*(path: string): Effect.fn.Return<Uint8Array | undefined> {
     if (read === undefined || !isInside(path) || !(yield* IsEditing)) return undefined
     const info = yield* Effect.orElseSucceed(files.stat(path), () => undefined)
     if (info?.type !== "File" || Number(info.size) > mostBytes) return undefined
     const text = yield* Effect.orElseSucceed(read(path), () => undefined)
     if (text === undefined || text.length > mostBytes) return undefined
     const own = yield* Effect.orElseSucceed(files.readFile(path), () => undefined)
-    const content = own === undefined ? undefined : decoded(own)
+    const content = own === undefined ? undefined : decodeUtf8(own)
     return content === undefined || content === text ? undefined : new TextEncoder().encode(text)
   })
 
   /** Lets the editor write; false where the file is to be written as it is. */
-  const written = Effect.fnUntraced(function*(from: string, to: string): Effect.fn.Return<boolean, PlatformError> {
+  const writeThroughEditor = Effect.fnUntraced(function*(from: string, to: string): Effect.fn.Return<boolean, PlatformError> {
     if (write === undefined || !isInside(to) || !(yield* IsEditing)) return false
-    const text = decoded(yield* files.readFile(from))
+    const text = decodeUtf8(yield* files.readFile(from))
     return text !== undefined && (yield* Effect.match(write(to, text), { onSuccess: () => true, onFailure: () => false }))
   })
 
@@ -104,11 +104,11 @@ export const inFront = (environment: Environment, { read, write }: ClientFiles, 
     files: {
       ...files,
       open: (path, options) =>
-        options?.flag !== undefined && options.flag !== "r" ? files.open(path, options) : Effect.flatMap(unsaved(paths.normalize(path)), (bytes) =>
-          Effect.map(files.open(path, options), (file) => bytes === undefined ? file : withBytes(file, bytes))),
-      readFile: (path) => Effect.flatMap(unsaved(paths.normalize(path)), (bytes) => bytes === undefined ? files.readFile(path) : Effect.succeed(bytes)),
+        options?.flag !== undefined && options.flag !== "r" ? files.open(path, options) : Effect.flatMap(readUnsaved(paths.normalize(path)), (bytes) =>
+          Effect.map(files.open(path, options), (file) => bytes === undefined ? file : wrapFile(file, bytes))),
+      readFile: (path) => Effect.flatMap(readUnsaved(paths.normalize(path)), (bytes) => bytes === undefined ? files.readFile(path) : Effect.succeed(bytes)),
       rename: (from, to) =>
-        Effect.flatMap(written(from, paths.normalize(to)), (isWritten) => isWritten ? files.remove(from, { force: true }) : files.rename(from, to))
+        Effect.flatMap(writeThroughEditor(from, paths.normalize(to)), (isWritten) => isWritten ? files.remove(from, { force: true }) : files.rename(from, to))
     }
   }
 }

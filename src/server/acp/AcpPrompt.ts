@@ -39,7 +39,7 @@ interface Part {
 }
 
 /** Returns the path of a `file:` address, and any other address as it is. */
-const placeOf = Effect.fnUntraced(function*(uri: string): Effect.fn.Return<string, never, Path.Path> {
+const resolveAddress = Effect.fnUntraced(function*(uri: string): Effect.fn.Return<string, never, Path.Path> {
   const paths = yield* Path.Path
   const url = URL.canParse(uri) ? new URL(uri) : undefined
   return url?.protocol === "file:" ? yield* Effect.orElseSucceed(paths.fromFileUrl(url), () => uri) : uri
@@ -47,7 +47,7 @@ const placeOf = Effect.fnUntraced(function*(uri: string): Effect.fn.Return<strin
 
 const decodeBase64 = Schema.decodeOption(Schema.Uint8ArrayFromBase64)
 
-const imageOf = (data: string, mediaType: string): Effect.Effect<Prompt.FilePart, string> => {
+const toImagePart = (data: string, mediaType: string): Effect.Effect<Prompt.FilePart, string> => {
   if (!imageTypes.includes(mediaType)) return Effect.fail(`Images of the type ${mediaType} are not supported. Send one of ${imageTypes.join(", ")}.`)
   if (data.length > mostImageChars) return Effect.fail("The image is larger than 20 MiB. Send a smaller one.")
   const bytes = Option.filter(decodeBase64(data), ({ length }) => length > 0)
@@ -56,18 +56,18 @@ const imageOf = (data: string, mediaType: string): Effect.Effect<Prompt.FilePart
     : Effect.succeed(Prompt.filePart({ mediaType, data: bytes.value }))
 }
 
-const partOf = Effect.fnUntraced(function*(block: ContentBlock): Effect.fn.Return<Part, string, Path.Path> {
+const toMessagePart = Effect.fnUntraced(function*(block: ContentBlock): Effect.fn.Return<Part, string, Path.Path> {
   switch (block.type) {
     case "text":
       return { text: block.text }
     case "image":
-      return { text: "", image: yield* imageOf(block.data, block.mimeType) }
+      return { text: "", image: yield* toImagePart(block.data, block.mimeType) }
     case "resource_link":
-      return { text: `@${yield* placeOf(block.uri)}` }
+      return { text: `@${yield* resolveAddress(block.uri)}` }
     case "resource": {
       const { resource } = block
-      const place = yield* placeOf(resource.uri)
-      if ("blob" in resource) return { text: `@${place}`, image: yield* imageOf(resource.blob, resource.mimeType ?? "application/octet-stream") }
+      const place = yield* resolveAddress(resource.uri)
+      if ("blob" in resource) return { text: `@${place}`, image: yield* toImagePart(resource.blob, resource.mimeType ?? "application/octet-stream") }
       const content = Redaction.redactText(resource.text).replace(/\n?$/, "\n")
       return { text: `@${place}`, file: `<file path=${JSON.stringify(place)}>\n${content}</file>` }
     }
@@ -78,7 +78,7 @@ const partOf = Effect.fnUntraced(function*(block: ContentBlock): Effect.fn.Retur
 
 /** Reads a prompt; fails with a line that says which part is not taken. */
 export const read = Effect.fnUntraced(function*(blocks: ReadonlyArray<ContentBlock>): Effect.fn.Return<AcpMessage, string, Path.Path> {
-  const parts = yield* Effect.forEach(blocks, partOf)
+  const parts = yield* Effect.forEach(blocks, toMessagePart)
   const shown = parts.map(({ text }) => text).join("").trim()
   const files = parts.flatMap(({ file }) => file ?? [])
   const images = parts.flatMap(({ image }) => image ?? [])

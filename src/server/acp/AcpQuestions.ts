@@ -32,7 +32,7 @@ export interface AcpQuestions {
   readonly forget: (id: OpenQuestion["id"]) => void
 }
 
-type QuestionOf<Kind extends OpenQuestion["_tag"]> = Extract<OpenQuestion, { readonly _tag: Kind }>["question"]
+type QuestionContent<Kind extends OpenQuestion["_tag"]> = Extract<OpenQuestion, { readonly _tag: Kind }>["question"]
 
 const labels = {
   once: ["Allow once", "allow_once"],
@@ -42,7 +42,7 @@ const labels = {
 } as const
 
 /** Answers of an approval; those that last name what they hold for, and the rule that is written for it. */
-const offersOf = ({ choices, command, prefix, rules, targets }: QuestionOf<"Approval">): ReadonlyArray<PermissionOption> =>
+const listOffers = ({ choices, command, prefix, rules, targets }: QuestionContent<"Approval">): ReadonlyArray<PermissionOption> =>
   choices.flatMap((choice): ReadonlyArray<PermissionOption> => {
     const [label, kind] = labels[choice]
     if (choice !== "session" && choice !== "always") return [{ optionId: choice, name: label, kind }]
@@ -62,22 +62,22 @@ const offersOf = ({ choices, command, prefix, rules, targets }: QuestionOf<"Appr
   })
 
 /** Returns the reply of an option; a denial for one that was not offered. */
-const replyOf = (question: QuestionOf<"Approval">, option: string | undefined) => {
-  const offered = offersOf(question).find(({ optionId }) => optionId === option)
+const toReply = (question: QuestionContent<"Approval">, option: string | undefined) => {
+  const offered = listOffers(question).find(({ optionId }) => optionId === option)
   const [choice, prefix] = offered?.optionId.split(":") ?? []
   const found = question.choices.find((one) => one === choice)
   return found === undefined ? { choice: "deny" as const } : { choice: found, ...prefix === undefined ? {} : { prefix: true } }
 }
 
-const previewOf = ({ command, description, preview }: QuestionOf<"Approval">): Array<ToolCallContent> => [
+const renderPreview = ({ command, description, preview }: QuestionContent<"Approval">): Array<ToolCallContent> => [
   // The title is one line, in which a script is hard to read.
   ...command.includes("\n") ? [{ type: "content" as const, content: { type: "text" as const, text: command } }] : [],
   { type: "content", content: { type: "text", text: description } },
-  ...preview === undefined ? [] : AcpUpdates.differencesOf({ diff: preview, path: FileChange.nameOf({ diff: preview, path: "" }) }).map(({ content }) => content)
+  ...preview === undefined ? [] : AcpUpdates.parseDifferences({ diff: preview, path: FileChange.readFileName({ diff: preview, path: "" }) }).map(({ content }) => content)
 ]
 
 /** Form of a question of the agent: choices, and words of the user's own. */
-const formOf = (choices: ReadonlyArray<string>, multiple: boolean) => ({
+const buildForm = (choices: ReadonlyArray<string>, multiple: boolean) => ({
   type: "object",
   properties: {
     ...choices.length === 0 ? {} : {
@@ -103,23 +103,23 @@ export const make = Effect.fnUntraced(function*(live: LiveSession, client: Sessi
   const scope = yield* Effect.scope
   const asking = new Map<OpenQuestion["id"], Fiber.Fiber<unknown, unknown>>()
 
-  const approve = Effect.fnUntraced(function*(id: string, question: QuestionOf<"Approval">) {
+  const requestApproval = Effect.fnUntraced(function*(id: string, question: QuestionContent<"Approval">) {
     const option = yield* client.permission({
       toolCall: {
         toolCallId: question.tool_call_id ?? id,
         title: showLine(question.command),
-        kind: AcpUpdates.kindOf(question.tool),
+        kind: AcpUpdates.classifyTool(question.tool),
         status: "pending",
-        content: previewOf(question)
+        content: renderPreview(question)
       },
-      options: [...offersOf(question)]
+      options: [...listOffers(question)]
     })
-    yield* live.answer(id, { _tag: "Approval", reply: replyOf(question, option) })
+    yield* live.answer(id, { _tag: "Approval", reply: toReply(question, option) })
   })
 
-  const clarify = Effect.fnUntraced(function*(id: string, { choices, multiple, question }: QuestionOf<"Clarification">) {
+  const requestClarification = Effect.fnUntraced(function*(id: string, { choices, multiple, question }: QuestionContent<"Clarification">) {
     if (client.capabilities.elicitation?.form != null) {
-      const content = yield* client.elicit(VisibleText.showLines(question), formOf(choices.map(VisibleText.showLine), multiple))
+      const content = yield* client.elicit(VisibleText.showLines(question), buildForm(choices.map(VisibleText.showLine), multiple))
       return yield* live.answer(id, { _tag: "Clarification", answers: readAnswers(content, choices) })
     }
     const chosen = choices.length === 0 || multiple ? undefined : yield* client.permission({
@@ -137,7 +137,7 @@ export const make = Effect.fnUntraced(function*(live: LiveSession, client: Sessi
     yield* live.answer(id, { _tag: "Clarification", answers: answer === undefined ? [] : [answer] })
   })
 
-  const decide = Effect.fnUntraced(function*(id: string, { modes, plan }: QuestionOf<"Plan">) {
+  const requestPlanDecision = Effect.fnUntraced(function*(id: string, { modes, plan }: QuestionContent<"Plan">) {
     const text = VisibleText.showLines(plan.replaceAll("\r\n", "\n"))
     const option = yield* client.permission({
       toolCall: { toolCallId: id, title: "Carry out this plan?", kind: "switch_mode", status: "pending", content: [{ type: "content", content: { type: "text", text } }] },
@@ -149,21 +149,21 @@ export const make = Effect.fnUntraced(function*(live: LiveSession, client: Sessi
     yield* live.answer(id, { _tag: "Plan", mode: planModes.find((mode) => mode === option) ?? "plan" })
   })
 
-  const workOf = (asked: OpenQuestion) => {
+  const handleQuestion = (asked: OpenQuestion) => {
     switch (asked._tag) {
       case "Approval":
-        return approve(asked.id, asked.question)
+        return requestApproval(asked.id, asked.question)
       case "Clarification":
-        return clarify(asked.id, asked.question)
+        return requestClarification(asked.id, asked.question)
       case "Plan":
-        return decide(asked.id, asked.question)
+        return requestPlanDecision(asked.id, asked.question)
     }
   }
 
   return {
     ask: (asked) =>
       // It was answered elsewhere, or taken back with its turn.
-      Effect.map(Effect.forkIn(Effect.catch(workOf(asked), () => Effect.void), scope), (fiber) => void asking.set(asked.id, fiber)),
+      Effect.map(Effect.forkIn(Effect.catch(handleQuestion(asked), () => Effect.void), scope), (fiber) => void asking.set(asked.id, fiber)),
     withdraw: (id) =>
       Effect.suspend(() => {
         const fiber = asking.get(id)

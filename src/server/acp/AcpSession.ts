@@ -31,7 +31,7 @@ import type { RunInput } from "../../agent/RunInput.ts"
 import type { ChangeSet } from "../../session/ChangeSets.ts"
 import * as StreamSecrets from "../StreamSecrets.ts"
 import type { SessionClient } from "./AcpClient.ts"
-import { type AcpFailure, failure } from "./AcpFailure.ts"
+import { type AcpFailure, makeFailure } from "./AcpFailure.ts"
 import * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpQuestions from "./AcpQuestions.ts"
 import * as AcpSettings from "./AcpSettings.ts"
@@ -40,7 +40,7 @@ import * as AcpUpdates from "./AcpUpdates.ts"
 import * as RemoteImages from "./RemoteImages.ts"
 
 export type { SessionClient } from "./AcpClient.ts"
-export { AcpFailure, failure } from "./AcpFailure.ts"
+export { AcpFailure, makeFailure } from "./AcpFailure.ts"
 export type { AcpModel, SessionState } from "./AcpSettings.ts"
 
 /** A slash command of a session. */
@@ -90,17 +90,17 @@ const stopReasons: Partial<Record<RunResult["exit"], PromptResponse["stopReason"
   content_filtered: "refusal"
 }
 
-type Ended = Exit.Exit<RunResult, AgentError>
+type TurnExit = Exit.Exit<RunResult, AgentError>
 
 /** The prompt that the client waits for. */
 interface OpenPrompt {
-  readonly done: Deferred.Deferred<Ended>
+  readonly done: Deferred.Deferred<TurnExit>
   readonly cancelled: Deferred.Deferred<void>
   isCancelled: boolean
   /** Its message; with a plan that is carried out, the one that followed it. Undefined before it is sent. */
   message: Message["id"] | undefined
   /** A plan that its turn ended with, until it is decided on: the prompt goes on with what is decided. */
-  plan: { readonly id: OpenQuestion["id"]; readonly exit: Ended } | undefined
+  plan: { readonly id: OpenQuestion["id"]; readonly exit: TurnExit } | undefined
 }
 
 /** Time that closing waits for the turn of a prompt, which is cancelled then: longer than a call is waited for that hangs. */
@@ -108,14 +108,14 @@ const closeGrace = "7 seconds"
 
 const cancelled: PromptResponse = { stopReason: "cancelled" }
 
-const responseOf = (exit: Ended, { isCancelled }: OpenPrompt): Effect.Effect<PromptResponse, AcpFailure> => {
+const toPromptResponse = (exit: TurnExit, { isCancelled }: OpenPrompt): Effect.Effect<PromptResponse, AcpFailure> => {
   if (Exit.isSuccess(exit)) {
     const { exit: how, usage } = exit.value
-    return Effect.succeed({ stopReason: isCancelled ? "cancelled" : stopReasons[how] ?? "end_turn", usage: AcpUpdates.usageOf(usage) })
+    return Effect.succeed({ stopReason: isCancelled ? "cancelled" : stopReasons[how] ?? "end_turn", usage: AcpUpdates.toAcpUsage(usage) })
   }
   if (isCancelled || Exit.hasInterrupts(exit)) return Effect.succeed(cancelled)
   const error = Exit.findErrorOption(exit)
-  return Effect.fail(failure("internal", error._tag === "Some" ? error.value.message : "The turn ended by a defect; see the log on stderr."))
+  return Effect.fail(makeFailure("internal", error._tag === "Some" ? error.value.message : "The turn ended by a defect; see the log on stderr."))
 }
 
 /** Opens a session for a client, as long as the scope lives. */
@@ -124,9 +124,9 @@ export const make = Effect.fnUntraced(function*(
   client: SessionClient
 ): Effect.fn.Return<AcpSession, never, Path.Path | Scope.Scope> {
   const paths = yield* Path.Path
-  const resolve = (path: string): string => paths.resolve(cwd, path)
+  const resolvePath = (path: string): string => paths.resolve(cwd, path)
   const hidden = StreamSecrets.make(yield* Secrets)
-  const imageless = RemoteImages.makeForEvents()
+  const imageless = RemoteImages.makeEventFilter()
   const questions = yield* AcpQuestions.make(live, client)
   const settings = AcpSettings.make(live, models)
   const reader = yield* live.subscribe({ whenBehind: "wait" })
@@ -140,28 +140,28 @@ export const make = Effect.fnUntraced(function*(
     if (session?.title !== undefined) yield* client.update({ sessionUpdate: "session_info_update", title: session.title })
   })
 
-  const show = Effect.fnUntraced(function*(events: ReturnType<StreamSecrets.StreamSecrets["of"]>) {
+  const sendUpdates = Effect.fnUntraced(function*(events: ReturnType<StreamSecrets.StreamSecrets["of"]>) {
     for (const one of events) for (const update of updates?.of(one) ?? []) yield* client.update(update)
   })
 
   const showEnd = Effect.gen(function*() {
-    yield* show(imageless.of(hidden.end()))
-    yield* show(imageless.end())
+    yield* sendUpdates(imageless.of(hidden.end()))
+    yield* sendUpdates(imageless.end())
     for (const update of updates?.end() ?? []) yield* client.update(update)
   })
 
-  const take = Effect.fnUntraced(function*(event: HostEvent) {
+  const handleEvent = Effect.fnUntraced(function*(event: HostEvent) {
     switch (event._tag) {
       case "TurnStarted": {
         const { isRewritten, message } = event.turn
         tokens ??= yield* window
-        updates = AcpUpdates.ofTurn(!isRewritten, { resolve, window: () => tokens, hasTerminals: AcpTerminals.isShown(client.capabilities) })
+        updates = AcpUpdates.makeTurnUpdates(!isRewritten, { resolve: resolvePath, window: () => tokens, hasTerminals: AcpTerminals.isShown(client.capabilities) })
         if (message.origin !== "client") yield* client.update({ sessionUpdate: "user_message_chunk", content: { type: "text", text: Redaction.redactText(message.shown) } })
         else if (current?.plan !== undefined) Object.assign(current, { plan: undefined, message: message.id })
         return
       }
       case "RunEvents":
-        return yield* show(imageless.of(hidden.of(event.events)))
+        return yield* sendUpdates(imageless.of(hidden.of(event.events)))
       case "TurnEnded": {
         yield* showEnd
         if (current === undefined || event.turn.message.id !== current.message) return
@@ -200,7 +200,7 @@ export const make = Effect.fnUntraced(function*(
     }
   })
   const reading = yield* Effect.forkScoped(Effect.ensuring(
-    EventReaders.tellEach(reader, take),
+    EventReaders.forEachEvent(reader, handleEvent),
     Effect.andThen(showEnd, Effect.suspend(() => current === undefined ? Effect.void : Deferred.succeed(current.done, Exit.interrupt())))
   ))
 
@@ -208,7 +208,7 @@ export const make = Effect.fnUntraced(function*(
   const stopAll = Effect.andThen(live.takeBack, Effect.asVoid(live.stop))
 
   /** Ends a prompt that nobody waits for any more, and no other's turn. */
-  const withdraw = Effect.fnUntraced(function*({ done, message, plan }: OpenPrompt) {
+  const withdrawPrompt = Effect.fnUntraced(function*({ done, message, plan }: OpenPrompt) {
     if (message === undefined) return
     if ((yield* live.unqueue(message)) !== undefined) {
       yield* Deferred.succeed(done, Exit.interrupt())
@@ -222,7 +222,7 @@ export const make = Effect.fnUntraced(function*(
     const open = current
     if (open === undefined) return stopAll
     open.isCancelled = true
-    return Effect.andThen(Deferred.succeed(open.cancelled, undefined), withdraw(open))
+    return Effect.andThen(Deferred.succeed(open.cancelled, undefined), withdrawPrompt(open))
   })
 
   // A prompt that is under way is cancelled, and answered behind what its turn still says.
@@ -235,46 +235,46 @@ export const make = Effect.fnUntraced(function*(
   }))
 
   /** Sends a message and waits for its turn. Whoever takes the request back is answered when that has ended, too. */
-  const converse = (open: OpenPrompt, prompt: RunInput["prompt"], shown: string): Effect.Effect<PromptResponse, AcpFailure> =>
+  const runPromptTurn = (open: OpenPrompt, prompt: RunInput["prompt"], shown: string): Effect.Effect<PromptResponse, AcpFailure> =>
     Effect.uninterruptibleMask((restore) => Effect.gen(function*() {
       if (open.isCancelled) return cancelled
       open.message = (yield* live.send({ prompt, shown })).message.id
       // It may have been cancelled while it was sent.
-      if (open.isCancelled) yield* withdraw(open)
-      const exit = yield* Effect.onInterrupt(restore(Deferred.await(open.done)), () => Effect.andThen(withdraw(open), Deferred.await(open.done)))
-      return yield* responseOf(exit, open)
+      if (open.isCancelled) yield* withdrawPrompt(open)
+      const exit = yield* Effect.onInterrupt(restore(Deferred.await(open.done)), () => Effect.andThen(withdrawPrompt(open), Deferred.await(open.done)))
+      return yield* toPromptResponse(exit, open)
     }))
 
-  const commandOf = (shown: string) => {
+  const findCommand = (shown: string) => {
     const [, name = "", argument = ""] = /^\/([\w:-]+)\s*([^]*)$/u.exec(shown) ?? []
     const command = commands.find((one) => one.name === name)
     return command === undefined ? undefined : command.run(argument.trim())
   }
 
-  const answered = Effect.fnUntraced(function*(open: OpenPrompt, blocks: Parameters<AcpSession["prompt"]>[0]): Effect.fn.Return<PromptResponse, AcpFailure> {
+  const answerPrompt = Effect.fnUntraced(function*(open: OpenPrompt, blocks: Parameters<AcpSession["prompt"]>[0]): Effect.fn.Return<PromptResponse, AcpFailure> {
     for (const line of unsaid) yield* client.update({ sessionUpdate: "agent_thought_chunk", content: { type: "text", text: `${line}\n` } })
     unsaid = []
-    const message = yield* Effect.mapError(Effect.provideService(AcpPrompt.read(blocks), Path.Path, paths), (line) => failure("invalid_params", line))
-    const command = commandOf(message.shown)
-    if (command === undefined) return yield* converse(open, message.prompt, message.shown)
+    const message = yield* Effect.mapError(Effect.provideService(AcpPrompt.read(blocks), Path.Path, paths), (line) => makeFailure("invalid_params", line))
+    const command = findCommand(message.shown)
+    if (command === undefined) return yield* runPromptTurn(open, message.prompt, message.shown)
     const done = yield* Effect.raceFirst(
-      Effect.mapError(command, (line) => failure("invalid_params", line)),
+      Effect.mapError(command, (line) => makeFailure("invalid_params", line)),
       Effect.as(Deferred.await(open.cancelled), undefined)
     )
     if (done === undefined) return cancelled
-    if ("prompt" in done) return yield* converse(open, done.prompt, message.shown)
-    yield* client.update(AcpUpdates.message(Redaction.redactText(done.say)))
+    if ("prompt" in done) return yield* runPromptTurn(open, done.prompt, message.shown)
+    yield* client.update(AcpUpdates.makeMessageChunk(Redaction.redactText(done.say)))
     return { stopReason: "end_turn" }
   })
 
   const prompt: AcpSession["prompt"] = (blocks) =>
     Effect.acquireUseRelease(
       Effect.suspend((): Effect.Effect<OpenPrompt, AcpFailure> => {
-        if (current !== undefined) return failure("invalid_request", "A prompt of this session is under way. Cancel it, or wait for its end.")
+        if (current !== undefined) return makeFailure("invalid_request", "A prompt of this session is under way. Cancel it, or wait for its end.")
         current = { done: Deferred.makeUnsafe(), cancelled: Deferred.makeUnsafe(), isCancelled: false, message: undefined, plan: undefined }
         return Effect.succeed(current)
       }),
-      (open) => answered(open, blocks),
+      (open) => answerPrompt(open, blocks),
       () => Effect.sync(() => {
         current = undefined
       })
@@ -288,9 +288,9 @@ export const make = Effect.fnUntraced(function*(
     setMode: settings.setMode,
     setOption: settings.setOption,
     replay: Effect.gen(function*() {
-      const [{ session }, messages, changed] = yield* Effect.mapError(Effect.all([live.state, live.messages, changes]), ({ message }) => failure("internal", message))
-      const context = { resolve, hasTerminals: AcpTerminals.isShown(client.capabilities), sessionId: session.id, changes: changed }
-      for (const update of AcpUpdates.replayed(messages, context)) yield* client.update(update)
+      const [{ session }, messages, changed] = yield* Effect.mapError(Effect.all([live.state, live.messages, changes]), ({ message }) => makeFailure("internal", message))
+      const context = { resolve: resolvePath, hasTerminals: AcpTerminals.isShown(client.capabilities), sessionId: session.id, changes: changed }
+      for (const update of AcpUpdates.replayMessages(messages, context)) yield* client.update(update)
     }),
     announce: commands.length === 0 ? Effect.void : client.update({
       sessionUpdate: "available_commands_update",

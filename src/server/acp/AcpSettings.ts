@@ -10,7 +10,7 @@ import type { ReasoningEffort } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
 import type { LiveSettings } from "../../host/HostEvent.ts"
 import type { LiveSession } from "../../host/LiveSession.ts"
-import { type AcpFailure, failure } from "./AcpFailure.ts"
+import { type AcpFailure, makeFailure } from "./AcpFailure.ts"
 
 /** A model that a session can go on with. */
 export interface AcpModel {
@@ -55,10 +55,10 @@ interface Choice {
   readonly description?: string
 }
 
-const select = (id: string, name: string, category: string, currentValue: string, options: ReadonlyArray<Choice>): SessionConfigOption =>
+const makeSelectOption = (id: string, name: string, category: string, currentValue: string, options: ReadonlyArray<Choice>): SessionConfigOption =>
   ({ type: "select", id, name, category, currentValue, options: [...options] })
 
-const modesOf = (mode: PermissionMode.PermissionMode): SessionModeState => ({
+const describeModes = (mode: PermissionMode.PermissionMode): SessionModeState => ({
   currentModeId: mode,
   availableModes: PermissionMode.all.map((id) => ({ id, name: modeNames[id][0], description: modeNames[id][1] }))
 })
@@ -67,46 +67,46 @@ const modesOf = (mode: PermissionMode.PermissionMode): SessionModeState => ({
 export const make = (live: LiveSession, models: Effect.Effect<ReadonlyArray<AcpModel>>): AcpSettings => {
   let known: ReadonlyArray<AcpModel> | undefined
 
-  const optionsOf: AcpSettings["optionsOf"] = Effect.fnUntraced(function*({ effort, mode, route }) {
-    const { availableModes } = modesOf(mode)
+  const listOptions: AcpSettings["optionsOf"] = Effect.fnUntraced(function*({ effort, mode, route }) {
+    const { availableModes } = describeModes(mode)
     known ??= yield* models
     const current = known.find((one) => one.route?.model === route?.model && one.route?.provider === route?.provider) ?? known[0]
     return [
-      select("mode", "Mode", "mode", mode, availableModes.map(({ description, id, name }) => ({ value: id, name, description: description ?? "" }))),
-      ...current === undefined ? [] : [select("model", "Model", "model", current.id, known.map(({ description, id, name }) => ({ value: id, name, description })))],
-      select("effort", "Reasoning effort", "thought_level", effort ?? byDefault, [byDefault, ...efforts].map((value) => ({ value, name: value })))
+      makeSelectOption("mode", "Mode", "mode", mode, availableModes.map(({ description, id, name }) => ({ value: id, name, description: description ?? "" }))),
+      ...current === undefined ? [] : [makeSelectOption("model", "Model", "model", current.id, known.map(({ description, id, name }) => ({ value: id, name, description })))],
+      makeSelectOption("effort", "Reasoning effort", "thought_level", effort ?? byDefault, [byDefault, ...efforts].map((value) => ({ value, name: value })))
     ]
   })
 
   const setMode: AcpSettings["setMode"] = Effect.fnUntraced(function*(wanted) {
     const mode = PermissionMode.all.find((one) => one === wanted)
-    if (mode === undefined) return yield* failure("invalid_params", `Unknown mode "${wanted}". The modes are ${PermissionMode.all.join(", ")}.`)
-    yield* Effect.mapError(live.setMode(mode), ({ message }) => failure("invalid_params", message))
+    if (mode === undefined) return yield* makeFailure("invalid_params", `Unknown mode "${wanted}". The modes are ${PermissionMode.all.join(", ")}.`)
+    yield* Effect.mapError(live.setMode(mode), ({ message }) => makeFailure("invalid_params", message))
   })
 
-  const set = Effect.fnUntraced(function*(option: string, value: string) {
+  const changeOption = Effect.fnUntraced(function*(option: string, value: string) {
     switch (option) {
       case "mode":
         return yield* setMode(value)
       case "model": {
         const model = (known ??= yield* models).find(({ id }) => id === value)
-        if (model === undefined) return yield* failure("invalid_params", `Unknown model "${value}".`)
+        if (model === undefined) return yield* makeFailure("invalid_params", `Unknown model "${value}".`)
         return yield* live.setRoute(model.route)
       }
       case "effort": {
         const effort = efforts.find((one) => one === value)
-        if (effort === undefined && value !== byDefault) return yield* failure("invalid_params", `Unknown effort "${value}". Use ${[byDefault, ...efforts].join(", ")}.`)
+        if (effort === undefined && value !== byDefault) return yield* makeFailure("invalid_params", `Unknown effort "${value}". Use ${[byDefault, ...efforts].join(", ")}.`)
         return yield* live.setEffort(effort)
       }
       default:
-        return yield* failure("invalid_params", `Unknown option "${option}". The options are mode, model and effort.`)
+        return yield* makeFailure("invalid_params", `Unknown option "${option}". The options are mode, model and effort.`)
     }
   })
 
   return {
-    state: Effect.flatMap(live.state, (settings) => Effect.map(optionsOf(settings), (configOptions) => ({ modes: modesOf(settings.mode), configOptions }))),
-    optionsOf,
+    state: Effect.flatMap(live.state, (settings) => Effect.map(listOptions(settings), (configOptions) => ({ modes: describeModes(settings.mode), configOptions }))),
+    optionsOf: listOptions,
     setMode,
-    setOption: (option, value) => Effect.andThen(set(option, value), Effect.flatMap(live.state, optionsOf))
+    setOption: (option, value) => Effect.andThen(changeOption(option, value), Effect.flatMap(live.state, listOptions))
   }
 }

@@ -35,7 +35,7 @@ const anchorChars = 256
 const missing = "\n[...]\n"
 
 /** Returns what a text that begins somewhere in `shown` adds to it; undefined where it does not go on from there. */
-const added = (shown: string, next: string): string | undefined => {
+const findAddition = (shown: string, next: string): string | undefined => {
   if (shown === "") return next
   const least = Math.min(leastShared, shown.length, next.length)
   for (let shared = Math.min(shown.length, next.length); shared >= least; shared--) {
@@ -45,7 +45,7 @@ const added = (shown: string, next: string): string | undefined => {
 }
 
 /** Returns what a whole output has behind the place to which it was shown; undefined where that is not found. */
-const restOf = (shown: string, whole: string): string | undefined => {
+const findRemainder = (shown: string, whole: string): string | undefined => {
   if (whole.startsWith(shown)) return whole.slice(shown.length)
   if (shown.trimEnd() === whole) return ""
   const anchor = shown.slice(-anchorChars)
@@ -54,7 +54,7 @@ const restOf = (shown: string, whole: string): string | undefined => {
 }
 
 /** End of a command. */
-export interface Ended {
+export interface CommandEnd {
   readonly output: string
   readonly exitCode: number
 }
@@ -64,17 +64,17 @@ export interface AcpTerminal {
   /** Takes the end of an output that goes on. */
   readonly goesOn: (end: string) => Readonly<Record<string, unknown>> | undefined
   /** Takes the whole output of a command that ended, and its exit code; undefined where nobody knows them. */
-  readonly ended: (end: Ended | undefined) => Readonly<Record<string, unknown>>
+  readonly ended: (end: CommandEnd | undefined) => Readonly<Record<string, unknown>>
 }
 
 /** Returns the metadata of a call that has a terminal. */
-export const infoOf = (terminalId: string, cwd: string): Readonly<Record<string, unknown>> => ({ terminal_info: { terminal_id: terminalId, cwd } })
+export const makeTerminalInfo = (terminalId: string, cwd: string): Readonly<Record<string, unknown>> => ({ terminal_info: { terminal_id: terminalId, cwd } })
 
 /** Makes the terminal of a call. */
 export const make = (terminalId: string): AcpTerminal => {
   let shown = ""
   let sent = 0
-  const output = (piece: string | undefined, otherwise: string): Readonly<Record<string, unknown>> => {
+  const appendOutput = (piece: string | undefined, otherwise: string): Readonly<Record<string, unknown>> => {
     const data = piece ?? `${missing}${otherwise}`
     if (data === "") return {}
     sent += data.length
@@ -84,11 +84,11 @@ export const make = (terminalId: string): AcpTerminal => {
   return {
     goesOn: (end) => {
       if (sent > mostLive) return undefined
-      const meta = output(added(shown, end), end)
+      const meta = appendOutput(findAddition(shown, end), end)
       return "terminal_output" in meta ? meta : undefined
     },
     ended: (end) => ({
-      ...end === undefined ? {} : output(restOf(shown, end.output), end.output),
+      ...end === undefined ? {} : appendOutput(findRemainder(shown, end.output), end.output),
       terminal_exit: { terminal_id: terminalId, exit_code: end?.exitCode ?? null, signal: null }
     })
   }

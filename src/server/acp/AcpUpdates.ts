@@ -29,7 +29,7 @@ import * as Redaction from "../../domain/Redaction.ts"
 import type { RunEvent, UsageReported } from "../../domain/RunEvent.ts"
 import * as TextCut from "../../domain/TextCut.ts"
 import * as Usage from "../../domain/Usage.ts"
-import { streamedText } from "../../host/StreamedText.ts"
+import { makeStreamedText } from "../../host/StreamedText.ts"
 import type { ChangeSet } from "../../session/ChangeSets.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import * as RemoteImages from "./RemoteImages.ts"
@@ -38,12 +38,12 @@ import * as RemoteImages from "./RemoteImages.ts"
 const mostOutput = 32_000
 const mostTitle = 120
 
-const text = (value: string): ContentBlock => ({ type: "text", text: RemoteImages.withoutRemoteImages(Redaction.redactText(value)) })
+const makeTextBlock = (value: string): ContentBlock => ({ type: "text", text: RemoteImages.replaceRemoteImages(Redaction.redactText(value)) })
 
 /** A piece of the answer, which has no secrets and no remote images. */
-export const message = (value: string): SessionUpdate => ({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: value } })
+export const makeMessageChunk = (value: string): SessionUpdate => ({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: value } })
 
-const thought = (value: string): SessionUpdate => ({ sessionUpdate: "agent_thought_chunk", content: text(value) })
+const makeThoughtChunk = (value: string): SessionUpdate => ({ sessionUpdate: "agent_thought_chunk", content: makeTextBlock(value) })
 
 const kinds: ReadonlyMap<string, ToolKind> = new Map<string, ToolKind>([
   ["read_file", "read"], ["vision_analyze", "read"], ["skill_view", "read"], ["skills_list", "read"],
@@ -54,54 +54,54 @@ const kinds: ReadonlyMap<string, ToolKind> = new Map<string, ToolKind>([
 ])
 
 /** Returns the kind of a tool, by its name. */
-export const kindOf = (name: string): ToolKind => kinds.get(name) ?? "other"
+export const classifyTool = (name: string): ToolKind => kinds.get(name) ?? "other"
 
 /** Arguments that name what a call is about, the most telling first. */
 const telling = ["command", "pattern", "query", "path", "url", "urls", "goal", "action", "name", "code", "question", "prompt"]
 
 /** Returns a call in one line: its tool, and what it is about. */
-export const titleOf = (name: string, params: unknown): string => {
-  const fields = Json.fields(params)
+export const renderCallTitle = (name: string, params: unknown): string => {
+  const fields = Json.readFields(params)
   const key = telling.find((key) => fields[key] !== undefined)
-  const about = key === undefined ? "" : Redaction.redactText(Redaction.beginning(Json.toText(fields[key]), 2_000)).replace(/\s+/gu, " ").trim()
+  const about = key === undefined ? "" : Redaction.redactText(Redaction.takeBeginning(Json.toText(fields[key]), 2_000)).replace(/\s+/gu, " ").trim()
   if (about === "") return name
-  return TextCut.shortened(name === "terminal" ? about : `${name}: ${about}`, mostTitle)
+  return TextCut.shorten(name === "terminal" ? about : `${name}: ${about}`, mostTitle)
 }
 
 /** Returns the files that a call is about; `cwd` is the directory of the session. */
-const locationsOf = (params: unknown, resolve: (path: string) => string): Array<ToolCallLocation> => {
-  const { offset, path } = Json.fields(params)
+const listLocations = (params: unknown, resolve: (path: string) => string): Array<ToolCallLocation> => {
+  const { offset, path } = Json.readFields(params)
   if (typeof path !== "string" || path === "") return []
   return [{ path: resolve(path), ...typeof offset === "number" ? { line: offset } : {} }]
 }
 
 /** Returns the changed lines of a unified difference, with their surroundings, a part for each place in the file. */
-export const differencesOf = ({ diff, path }: Pick<FileChanged, "diff" | "path">): ReadonlyArray<{ readonly content: ToolCallContent; readonly line: number }> =>
+export const parseDifferences = ({ diff, path }: Pick<FileChanged, "diff" | "path">): ReadonlyArray<{ readonly content: ToolCallContent; readonly line: number }> =>
   diff.split(/^(?=@@ )/mu).flatMap((hunk) => {
     const line = /^@@ -\S+ \+(\d+)/u.exec(hunk)?.[1]
     if (line === undefined) return []
     const lines = hunk.split("\n").slice(1).filter((one) => one !== "" && !one.startsWith("\\"))
-    const side = (sign: "+" | "-"): string => lines.filter((one) => one.startsWith(" ") || one.startsWith(sign)).map((one) => `${one.slice(1)}\n`).join("")
-    const [before, after] = [side("-"), side("+")]
+    const collectSide = (sign: "+" | "-"): string => lines.filter((one) => one.startsWith(" ") || one.startsWith(sign)).map((one) => `${one.slice(1)}\n`).join("")
+    const [before, after] = [collectSide("-"), collectSide("+")]
     return [{ line: Number(line), content: { type: "diff", path, ...before === "" ? {} : { oldText: before }, newText: after } }]
   })
 
 const planStatus = { pending: "pending", in_progress: "in_progress", completed: "completed" } as const
 
 /** Returns the entries of a list of `todo`; undefined for another output. What was cancelled is no part of a plan. */
-const planOf = (output: string): Array<PlanEntry> | undefined => {
-  const { todos } = Json.fields(Json.parsed(output))
+const parsePlan = (output: string): Array<PlanEntry> | undefined => {
+  const { todos } = Json.readFields(Json.parseOrKeep(output))
   if (!Array.isArray(todos)) return undefined
   return todos.flatMap((item): ReadonlyArray<PlanEntry> => {
-    const { content, status } = Json.fields(item)
+    const { content, status } = Json.readFields(item)
     const found = Object.entries(planStatus).find(([name]) => name === status)?.[1]
     return typeof content === "string" && found !== undefined ? [{ content: Redaction.redactText(content), priority: "medium", status: found }] : []
   })
 }
 
 /** Returns the sums of a prompt turn. */
-export const usageOf = (usage: Usage.Usage): AcpUsage => ({
-  totalTokens: Usage.totalTokens(usage),
+export const toAcpUsage = (usage: Usage.Usage): AcpUsage => ({
+  totalTokens: Usage.countTotalTokens(usage),
   inputTokens: usage.inputTokens,
   outputTokens: usage.outputTokens,
   thoughtTokens: usage.reasoningTokens,
@@ -109,30 +109,30 @@ export const usageOf = (usage: Usage.Usage): AcpUsage => ({
   cachedWriteTokens: usage.cacheWriteTokens
 })
 
-const output = (value: string): Array<ToolCallContent> =>
-  value === "" ? [] : [{ type: "content", content: text(TextCut.middle(value, mostOutput)) }]
+const makeOutputContent = (value: string): Array<ToolCallContent> =>
+  value === "" ? [] : [{ type: "content", content: makeTextBlock(TextCut.cutMiddle(value, mostOutput)) }]
 
-const shownAs = (callId: string): ToolCallContent => ({ type: "terminal", terminalId: callId })
+const makeTerminalContent = (callId: string): ToolCallContent => ({ type: "terminal", terminalId: callId })
 
 /** Returns the output of a command as a terminal shows it. */
-const writtenOf = (result: string): string => {
-  const { output } = Json.fields(Json.parsed(result))
-  return typeof output === "string" ? Redaction.redactText(TextCut.middle(output, mostOutput)) : ""
+const readCommandOutput = (result: string): string => {
+  const { output } = Json.readFields(Json.parseOrKeep(result))
+  return typeof output === "string" ? Redaction.redactText(TextCut.cutMiddle(output, mostOutput)) : ""
 }
 
 /** Returns the end of a command that ran; undefined for another result. */
-const endOf = (result: string): AcpTerminals.Ended | undefined => {
-  const code = Json.fields(Json.parsed(result))["exit_code"]
-  return typeof code === "number" && code >= 0 ? { output: writtenOf(result), exitCode: code } : undefined
+const readCommandEnd = (result: string): AcpTerminals.CommandEnd | undefined => {
+  const code = Json.readFields(Json.parseOrKeep(result))["exit_code"]
+  return typeof code === "number" && code >= 0 ? { output: readCommandOutput(result), exitCode: code } : undefined
 }
 
 type CallUpdate = (ToolCall & { sessionUpdate: "tool_call" }) | (ToolCallUpdate & { sessionUpdate: "tool_call_update" })
 
-const isCommand = (name: string): boolean => kindOf(name) === "execute"
+const isCommand = (name: string): boolean => classifyTool(name) === "execute"
 
 /** Returns what a command wrote; of another result, and of one that was cut, all of it. */
-const readable = (name: string, result: string): string => {
-  const written = isCommand(name) ? Json.fields(Json.parsed(result))["output"] : undefined
+const extractReadableOutput = (name: string, result: string): string => {
+  const written = isCommand(name) ? Json.readFields(Json.parseOrKeep(result))["output"] : undefined
   return typeof written === "string" && written !== "" ? written : result
 }
 
@@ -154,8 +154,8 @@ export interface TurnUpdates {
 }
 
 /** Makes the updates of a turn from its events; without `live`, text is shown when it is final. */
-export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
-  const shown = streamedText(live)
+export const makeTurnUpdates = (live: boolean, context: UpdateContext): TurnUpdates => {
+  const shown = makeStreamedText(live)
   const announced = new Set<string>()
   const open = new Set<string>()
   /** Arguments of calls that have not started, as the model writes them. */
@@ -164,122 +164,122 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
   const terminals = new Map<string, AcpTerminals.AcpTerminal>()
   let cost = Cost.nothing
 
-  const messages = (piece: string): ReadonlyArray<SessionUpdate> => piece === "" ? [] : [message(piece)]
+  const toMessageChunks = (piece: string): ReadonlyArray<SessionUpdate> => piece === "" ? [] : [makeMessageChunk(piece)]
 
-  const begin = (callId: string, name: string, update: { readonly title: string; readonly status: "pending" | "in_progress" }): CallUpdate => {
+  const announceCall = (callId: string, name: string, update: { readonly title: string; readonly status: "pending" | "in_progress" }): CallUpdate => {
     if (announced.has(callId)) return { sessionUpdate: "tool_call_update", toolCallId: callId, ...update }
     announced.add(callId)
-    const call: CallUpdate = { sessionUpdate: "tool_call", toolCallId: callId, name, kind: kindOf(name), ...update }
+    const call: CallUpdate = { sessionUpdate: "tool_call", toolCallId: callId, name, kind: classifyTool(name), ...update }
     if (!context.hasTerminals || name !== "terminal") return call
     terminals.set(callId, AcpTerminals.make(callId))
-    return { ...call, content: [shownAs(callId)], _meta: AcpTerminals.infoOf(callId, context.resolve(".")) }
+    return { ...call, content: [makeTerminalContent(callId)], _meta: AcpTerminals.makeTerminalInfo(callId, context.resolve(".")) }
   }
 
-  const inputOf = (params: unknown): { readonly rawInput: unknown; readonly locations?: Array<ToolCallLocation> } => {
-    const locations = locationsOf(params, context.resolve)
+  const describeInput = (params: unknown): { readonly rawInput: unknown; readonly locations?: Array<ToolCallLocation> } => {
+    const locations = listLocations(params, context.resolve)
     return { rawInput: Redaction.redactValue(params), ...locations.length === 0 ? {} : { locations } }
   }
 
-  const finished = ({ callId, name, output: said, status }: Extract<RunEvent, { readonly _tag: "ToolFinished" }>): ReadonlyArray<SessionUpdate> => {
-    const differences = (changes.get(callId) ?? []).flatMap((change) => differencesOf(change).map((found) => ({ ...found, path: change.path })))
+  const finishCall = ({ callId, name, output: said, status }: Extract<RunEvent, { readonly _tag: "ToolFinished" }>): ReadonlyArray<SessionUpdate> => {
+    const differences = (changes.get(callId) ?? []).flatMap((change) => parseDifferences(change).map((found) => ({ ...found, path: change.path })))
     changes.delete(callId)
     open.delete(callId)
     // Of a call that was refused before it started.
-    const asked = Json.parsed(written.get(callId) ?? "")
+    const asked = Json.parseOrKeep(written.get(callId) ?? "")
     written.delete(callId)
-    const first = announced.has(callId) ? [] : [begin(callId, name, { title: name, status: "pending" })]
-    const plan = name === "todo" && status === "ok" ? planOf(said) : undefined
+    const first = announced.has(callId) ? [] : [announceCall(callId, name, { title: name, status: "pending" })]
+    const plan = name === "todo" && status === "ok" ? parsePlan(said) : undefined
     const terminal = terminals.get(callId)
     terminals.delete(callId)
-    const end = terminal === undefined ? undefined : endOf(said)
-    const shownOutput = end === undefined ? output(readable(name, said)) : [shownAs(callId)]
+    const end = terminal === undefined ? undefined : readCommandEnd(said)
+    const shownOutput = end === undefined ? makeOutputContent(extractReadableOutput(name, said)) : [makeTerminalContent(callId)]
     return [
       ...first,
       {
         sessionUpdate: "tool_call_update",
         toolCallId: callId,
         status: status === "ok" ? "completed" : "failed",
-        ...Predicate.isObject(asked) ? { title: titleOf(name, asked), ...inputOf(asked) } : {},
+        ...Predicate.isObject(asked) ? { title: renderCallTitle(name, asked), ...describeInput(asked) } : {},
         content: [...differences.map(({ content }) => content), ...differences.length > 0 && status === "ok" && !isCommand(name) ? [] : shownOutput],
         ...terminal === undefined ? {} : { _meta: terminal.ended(end) },
         ...differences.length === 0 ? {} : { locations: differences.map(({ line, path }) => ({ path, line })) },
-        rawOutput: Redaction.redactValue(Json.parsed(TextCut.middle(said, mostOutput)))
+        rawOutput: Redaction.redactValue(Json.parseOrKeep(TextCut.cutMiddle(said, mostOutput)))
       },
       ...plan === undefined ? [] : [{ sessionUpdate: "plan" as const, entries: plan }]
     ]
   }
 
-  const usage = (event: UsageReported): ReadonlyArray<SessionUpdate> => {
-    cost = Cost.plus(cost, Cost.fromSpent(event.cost))
+  const reportUsage = (event: UsageReported): ReadonlyArray<SessionUpdate> => {
+    cost = Cost.addCall(cost, Cost.fromSpent(event.cost))
     const size = context.window()
     if (event.origin !== undefined || size === undefined) return []
-    const { usd } = Cost.spent(cost)
+    const { usd } = Cost.toSpent(cost)
     return [{
       sessionUpdate: "usage_update",
-      used: Usage.totalTokens(event.usage),
+      used: Usage.countTotalTokens(event.usage),
       size,
       ...usd === null ? {} : { cost: { amount: usd, currency: "USD" } }
     }]
   }
 
-  const of = (event: RunEvent): ReadonlyArray<SessionUpdate> => {
+  const toUpdates = (event: RunEvent): ReadonlyArray<SessionUpdate> => {
     switch (event._tag) {
       case "StepStarted":
         shown.step(event.step)
         return []
       case "TextDelta":
-        return messages(shown.delta(event.text))
+        return toMessageChunks(shown.delta(event.text))
       case "TextReplaced":
-        return shown.replace(event.stepId, event.text) === undefined ? [] : messages(event.text === "" ? "" : `\n\n${event.text}`)
+        return shown.replace(event.stepId, event.text) === undefined ? [] : toMessageChunks(event.text === "" ? "" : `\n\n${event.text}`)
       case "ReasoningDelta":
-        return event.text === "" ? [] : [thought(event.text)]
+        return event.text === "" ? [] : [makeThoughtChunk(event.text)]
       case "ToolInputStarted":
         open.add(event.callId)
         written.set(event.callId, "")
-        return [begin(event.callId, event.name, { title: event.name, status: "pending" })]
+        return [announceCall(event.callId, event.name, { title: event.name, status: "pending" })]
       case "ToolStarted": {
         open.add(event.callId)
-        const began = begin(event.callId, event.name, { title: titleOf(event.name, event.params), status: "in_progress" })
+        const began = announceCall(event.callId, event.name, { title: renderCallTitle(event.name, event.params), status: "in_progress" })
         written.delete(event.callId)
         return [{
           ...began,
           // A question for a permission may have put its own in the place.
-          ...terminals.has(event.callId) ? { content: [shownAs(event.callId)] } : {},
-          ...inputOf(event.params)
+          ...terminals.has(event.callId) ? { content: [makeTerminalContent(event.callId)] } : {},
+          ...describeInput(event.params)
         }]
       }
       case "ToolProgress": {
         const terminal = terminals.get(event.callId)
-        if (terminal === undefined) return [{ sessionUpdate: "tool_call_update", toolCallId: event.callId, content: output(readable(event.name, event.text)) }]
-        const _meta = terminal.goesOn(writtenOf(event.text))
+        if (terminal === undefined) return [{ sessionUpdate: "tool_call_update", toolCallId: event.callId, content: makeOutputContent(extractReadableOutput(event.name, event.text)) }]
+        const _meta = terminal.goesOn(readCommandOutput(event.text))
         return _meta === undefined ? [] : [{ sessionUpdate: "tool_call_update", toolCallId: event.callId, _meta }]
       }
       case "FileChanged":
         changes.set(event.callId, [...changes.get(event.callId) ?? [], event])
         return []
       case "ToolFinished":
-        return finished(event)
+        return finishCall(event)
       case "SubagentStarted":
-        return [begin(event.subagentId, "delegate_task", { title: TextCut.shortened(Redaction.redactText(event.goal), mostTitle), status: "in_progress" })]
+        return [announceCall(event.subagentId, "delegate_task", { title: TextCut.shorten(Redaction.redactText(event.goal), mostTitle), status: "in_progress" })]
       case "SubagentProgress":
-        return [{ sessionUpdate: "tool_call_update", toolCallId: event.subagentId, content: output(event.text) }]
+        return [{ sessionUpdate: "tool_call_update", toolCallId: event.subagentId, content: makeOutputContent(event.text) }]
       case "SubagentFinished":
         return [{
           sessionUpdate: "tool_call_update",
           toolCallId: event.subagentId,
           status: event.status === "completed" ? "completed" : "failed",
-          content: output(`${event.status} after ${event.toolCount} tool calls`)
+          content: makeOutputContent(`${event.status} after ${event.toolCount} tool calls`)
         }]
       case "Waiting":
-        return [thought(`${event.reason}: retrying in ${Math.ceil(event.millis / 1_000)} s\n`)]
+        return [makeThoughtChunk(`${event.reason}: retrying in ${Math.ceil(event.millis / 1_000)} s\n`)]
       case "RouteChanged":
-        return [thought(`${event.from.model} (${event.from.provider}) failed: ${event.reason}. Going on with ${event.to.model} (${event.to.provider}).\n`)]
+        return [makeThoughtChunk(`${event.from.model} (${event.from.provider}) failed: ${event.reason}. Going on with ${event.to.model} (${event.to.provider}).\n`)]
       case "Notice":
-        return event.level === "warning" ? [thought(`${event.message}\n`)] : []
+        return event.level === "warning" ? [makeThoughtChunk(`${event.message}\n`)] : []
       case "UsageReported":
-        return usage(event)
+        return reportUsage(event)
       case "RunFinished":
-        return messages(shown.rest(event.text))
+        return toMessageChunks(shown.rest(event.text))
       case "ToolInputDelta": {
         const before = written.get(event.callId)
         if (before !== undefined) written.set(event.callId, before + event.text)
@@ -302,7 +302,7 @@ export const ofTurn = (live: boolean, context: UpdateContext): TurnUpdates => {
     terminals.clear()
     return left
   }
-  return { of, end }
+  return { of: toUpdates, end }
 }
 
 /** Facts of a stored conversation that its updates name. */
@@ -314,18 +314,18 @@ export interface ReplayContext extends Pick<UpdateContext, "resolve" | "hasTermi
 }
 
 /** Returns what a call changed whose result is at a place; where several runs have a call of this id, those of the run of that place. */
-const changedBy = (callId: string, at: number, { changes, sessionId }: ReplayContext): ReadonlyArray<FileChanged> => {
+const findChanges = (callId: string, at: number, { changes, sessionId }: ReplayContext): ReadonlyArray<FileChanged> => {
   const runs = changes.filter((run) => run.changes.some((one) => one.callId === callId))
   const here = runs.findLast((run) => run.sessionId === sessionId && run.position !== undefined && run.position <= at)
   return ((runs.length === 1 ? undefined : here) ?? runs.at(-1))?.changes.filter((one) => one.callId === callId) ?? []
 }
 
-const replayedPart = (part: Prompt.Part, turn: TurnUpdates, changed: (callId: string) => ReadonlyArray<FileChanged>): ReadonlyArray<SessionUpdate> => {
+const replayPart = (part: Prompt.Part, turn: TurnUpdates, changed: (callId: string) => ReadonlyArray<FileChanged>): ReadonlyArray<SessionUpdate> => {
   switch (part.type) {
     case "text":
-      return part.text === "" ? [] : [message(RemoteImages.withoutRemoteImages(Redaction.redactKeys(part.text)))]
+      return part.text === "" ? [] : [makeMessageChunk(RemoteImages.replaceRemoteImages(Redaction.redactKeys(part.text)))]
     case "reasoning":
-      return part.text === "" ? [] : [thought(part.text)]
+      return part.text === "" ? [] : [makeThoughtChunk(part.text)]
     case "tool-call":
       return turn.of({ _tag: "ToolStarted", callId: part.id, name: part.name, params: part.params })
     case "tool-result":
@@ -342,18 +342,18 @@ const replayedPart = (part: Prompt.Part, turn: TurnUpdates, changed: (callId: st
   }
 }
 
-const userBlock = (part: Prompt.UserMessagePart): ContentBlock => part.type === "text" ? text(part.text) : text(`[${part.mediaType}]`)
+const toUserBlock = (part: Prompt.UserMessagePart): ContentBlock => part.type === "text" ? makeTextBlock(part.text) : makeTextBlock(`[${part.mediaType}]`)
 
 /** Returns a stored conversation as the updates of a client that opens it: its calls as they were shown when they ended. */
-export const replayed = (messages: ReadonlyArray<Prompt.Message>, context: ReplayContext): ReadonlyArray<SessionUpdate> => {
-  const begun = () => ofTurn(true, { ...context, window: () => undefined })
-  let turn = begun()
+export const replayMessages = (messages: ReadonlyArray<Prompt.Message>, context: ReplayContext): ReadonlyArray<SessionUpdate> => {
+  const startTurnUpdates = () => makeTurnUpdates(true, { ...context, window: () => undefined })
+  let turn = startTurnUpdates()
   const updates = messages.flatMap((one, at): ReadonlyArray<SessionUpdate> => {
     if (one.role === "system") return []
-    if (one.role !== "user") return one.content.flatMap((part) => replayedPart(part, turn, (callId) => changedBy(callId, at, context)))
+    if (one.role !== "user") return one.content.flatMap((part) => replayPart(part, turn, (callId) => findChanges(callId, at, context)))
     const left = turn.end()
-    turn = begun()
-    return [...left, ...one.content.map((part): SessionUpdate => ({ sessionUpdate: "user_message_chunk", content: userBlock(part) }))]
+    turn = startTurnUpdates()
+    return [...left, ...one.content.map((part): SessionUpdate => ({ sessionUpdate: "user_message_chunk", content: toUserBlock(part) }))]
   })
   return [...updates, ...turn.end()]
 }

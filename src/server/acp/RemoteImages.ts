@@ -113,7 +113,7 @@ export const make = (): ImageFilter => {
   const named = new Set<string>()
 
   /** Takes the next part of the text that is known; undefined where more has to come. */
-  const next = (isWhole: boolean): string | undefined => {
+  const takeNextPart = (isWhole: boolean): string | undefined => {
     if (held === "") return undefined
     if (isLineStart && beforeDefinition.test(held)) {
       const at = held.indexOf("[")
@@ -123,30 +123,30 @@ export const make = (): ImageFilter => {
       isLineStart = false
       if (found?.isRemote === true) {
         defined.add(found.label)
-        if (named.has(found.label)) return take(at, 1, "\\[")
+        if (named.has(found.label)) return releaseText(at, 1, "\\[")
       }
     }
     const image = held.indexOf("![")
     const line = held.indexOf("\n")
     if (line !== -1 && (image === -1 || line < image)) {
-      const shown = take(line + 1, 0, "")
+      const shown = releaseText(line + 1, 0, "")
       isLineStart = true
       return shown
     }
-    if (image > 0) return take(image, 0, "")
+    if (image > 0) return releaseText(image, 0, "")
     if (image === 0) {
       const found = readImage(held, 0, isWhole || held.length >= maxHeld)
       if (found._tag === "Pending") return undefined
-      if (found._tag === "Inline") return take(0, 2, found.isRemote ? "[" : "![")
+      if (found._tag === "Inline") return releaseText(0, 2, found.isRemote ? "[" : "![")
       named.add(found.label)
-      return take(0, 2, defined.has(found.label) ? "[" : "![")
+      return releaseText(0, 2, defined.has(found.label) ? "[" : "![")
     }
     const cut = held.endsWith("!") && !isWhole ? held.length - 1 : held.length
-    return cut === 0 ? undefined : take(cut, 0, "")
+    return cut === 0 ? undefined : releaseText(cut, 0, "")
   }
 
   /** Lets the first characters go, and others in the place of those behind them. */
-  const take = (count: number, replaced: number, by: string): string => {
+  const releaseText = (count: number, replaced: number, by: string): string => {
     const shown = held.slice(0, count) + by
     held = held.slice(count + replaced)
     if (shown !== "") isLineStart = false
@@ -155,7 +155,7 @@ export const make = (): ImageFilter => {
 
   const drain = (isWhole: boolean): string => {
     let out = ""
-    for (let shown = next(isWhole); shown !== undefined; shown = next(isWhole)) out += shown
+    for (let shown = takeNextPart(isWhole); shown !== undefined; shown = takeNextPart(isWhole)) out += shown
     return out
   }
 
@@ -173,7 +173,7 @@ export const make = (): ImageFilter => {
 }
 
 /** A whole text without remote images. */
-export const withoutRemoteImages = (text: string): string => {
+export const replaceRemoteImages = (text: string): string => {
   if (!text.includes("![")) return text
   const filter = make()
   return filter.push(text) + filter.end()
@@ -187,14 +187,14 @@ interface EventFilter {
 }
 
 /** Makes the filter of the events of a session. */
-export const makeForEvents = (): EventFilter => {
+export const makeEventFilter = (): EventFilter => {
   let text = make()
   let reasoning = make()
-  const textPiece = (piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "TextDelta", text: piece }]
-  const thoughtPiece = (piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }]
+  const makeTextPiece = (piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "TextDelta", text: piece }]
+  const makeThoughtPiece = (piece: string): ReadonlyArray<RunEvent> => piece === "" ? [] : [{ _tag: "ReasoningDelta", text: piece }]
   /** Lets go what was held; what follows is another text. */
   const end = (): ReadonlyArray<RunEvent> => {
-    const rest = [...thoughtPiece(reasoning.end()), ...textPiece(text.end())]
+    const rest = [...makeThoughtPiece(reasoning.end()), ...makeTextPiece(text.end())]
     text = make()
     reasoning = make()
     return rest
@@ -202,14 +202,14 @@ export const makeForEvents = (): EventFilter => {
   const filterEvent = (event: RunEvent): ReadonlyArray<RunEvent> => {
     switch (event._tag) {
       case "TextDelta":
-        return [...thoughtPiece(reasoning.end()), ...textPiece(text.push(event.text))]
+        return [...makeThoughtPiece(reasoning.end()), ...makeTextPiece(text.push(event.text))]
       case "ReasoningDelta":
-        return thoughtPiece(reasoning.push(event.text))
+        return makeThoughtPiece(reasoning.push(event.text))
       case "TextReplaced":
         text = make()
-        return [...thoughtPiece(reasoning.end()), { ...event, text: withoutRemoteImages(event.text) }]
+        return [...makeThoughtPiece(reasoning.end()), { ...event, text: replaceRemoteImages(event.text) }]
       case "RunFinished":
-        return [...end(), { ...event, text: withoutRemoteImages(event.text) }]
+        return [...end(), { ...event, text: replaceRemoteImages(event.text) }]
       case "StepStarted":
       case "StepFinished":
       case "ToolInputStarted":

@@ -26,7 +26,7 @@ import { type Selection, ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ApiError from "../ApiError.ts"
 import * as AnswerPieces from "./AnswerPieces.ts"
 import * as ClientTools from "./ClientTools.ts"
-import { type ExchangeSession, storeFailed } from "./ServedSessions.ts"
+import { type ExchangeSession, toStoreError } from "./ServedSessions.ts"
 
 /** A request to the agent. */
 export interface Request {
@@ -74,14 +74,14 @@ const finishes: Partial<Record<RunResult["exit"], AnswerPieces.Ending["finish"]>
 /** Time in which another call of the same answer may follow. */
 const settling = "30 millis"
 
-const finishOf = (exit: Exit.Exit<RunResult, AgentError>): Effect.Effect<AnswerPieces.Ending["finish"], ApiError.ApiError> => {
+const toFinishReason = (exit: Exit.Exit<RunResult, AgentError>): Effect.Effect<AnswerPieces.Ending["finish"], ApiError.ApiError> => {
   if (Exit.isSuccess(exit)) return Effect.succeed(finishes[exit.value.exit] ?? "stop")
   if (Exit.hasInterrupts(exit)) return Effect.fail(ApiError.make(503, "interrupted", "The turn was stopped, or the server ends."))
-  return Effect.fail(ApiError.ofTurn(exit.cause))
+  return Effect.fail(ApiError.fromTurnCause(exit.cause))
 }
 
 /** Offers the tools of a request to the next turn. */
-const prepare = Effect.fnUntraced(function*({ calls, id, input, scope }: ExchangeSession, { system, tools }: Request, chosen: Selection) {
+const offerTools = Effect.fnUntraced(function*({ calls, id, input, scope }: ExchangeSession, { system, tools }: Request, chosen: Selection) {
   const registry = yield* ToolRegistry
   input.system = system
   const offered = JSON.stringify(tools)
@@ -89,7 +89,7 @@ const prepare = Effect.fnUntraced(function*({ calls, id, input, scope }: Exchang
   if (input.toolScope !== undefined) yield* Scope.close(input.toolScope, Exit.void)
   input.toolScope = undefined
   input.offered = offered
-  input.tools = tools.length === 0 ? ClientTools.withoutClients(chosen) : ClientTools.selectionOf(id, chosen)
+  input.tools = tools.length === 0 ? ClientTools.excludeClients(chosen) : ClientTools.selectTools(id, chosen)
   if (tools.length === 0) return
   input.toolScope = yield* Scope.fork(scope)
   yield* Scope.provide(registry.override(calls.toolset(tools)), input.toolScope)
@@ -99,7 +99,7 @@ const returned = ApiError.make(503, "interrupted", "The session was stopped befo
 const closed = ApiError.make(503, "session_closed", "The session was closed. Ask again.")
 const lagged = ApiError.make(503, "reader_lagged", "The answer was not read for too long, and was cut off. Ask again.")
 
-const busy = (id: string): ApiError.ApiError =>
+const makeBusyError = (id: string): ApiError.ApiError =>
   ApiError.make(409, "session_busy", `Session "${id}" answers another request. Wait for its end, or begin another session.`)
 
 /** Begins an exchange; a session has one at a time. */
@@ -131,7 +131,7 @@ export const begin = Effect.fnUntraced(function*(
     return Effect.andThen(Effect.exit(stopped), release)
   })
   yield* Effect.acquireRelease(Effect.suspend(() => {
-    if (session.isBusy) return Effect.fail(busy(id))
+    if (session.isBusy) return Effect.fail(makeBusyError(id))
     session.isBusy = true
     return Effect.void
   }), () => leave)
@@ -141,19 +141,19 @@ export const begin = Effect.fnUntraced(function*(
     for (const [call, output] of request.results) yield* calls.answer(call, output)
   } else {
     yield* calls.abandon
-    yield* prepare(session, request, tools)
+    yield* offerTools(session, request, tools)
     yield* live.setRoute(route)
-    position = (yield* Effect.mapError(live.known, storeFailed))?.messageCount ?? 0
+    position = (yield* Effect.mapError(live.known, toStoreError))?.messageCount ?? 0
     message = yield* Effect.uninterruptible(Effect.map(live.send({ prompt: request.prompt ?? "" }), (sent) => (message = sent.message.id)))
   }
   const answer = AnswerPieces.make(message, { turn: (yield* live.state).turn, model, secrets: yield* Secrets })
 
-  const end = Effect.fnUntraced(function*(finish: AnswerPieces.Ending["finish"]): Effect.fn.Return<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> {
+  const endAnswer = Effect.fnUntraced(function*(finish: AnswerPieces.Ending["finish"]): Effect.fn.Return<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> {
     const rest = answer.end()
     const waiting = finish === "tool_calls" ? calls.waiting() : []
     // A client that names its session does not send all of the conversation.
     if (waiting.length === 0 && request.session === undefined) {
-      const left = yield* Effect.mapError(live.known, storeFailed)
+      const left = yield* Effect.mapError(live.known, toStoreError)
       if (left !== undefined) remember(answer.said(), left)
     }
     yield* release
@@ -161,32 +161,32 @@ export const begin = Effect.fnUntraced(function*(
   })
 
   /** A turn that fails: what is left of its text comes before that. */
-  const failed = (error: ApiError.ApiError) =>
+  const failAnswer = (error: ApiError.ApiError) =>
     Effect.sync(() => {
       failure = error
       return answer.end()
     })
 
-  const take = (event: HostEvent): Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> => {
+  const handleEvent = (event: HostEvent): Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> => {
     const isReturned = event._tag === "MessagesReturned" && event.messages.some(({ id }) => id === message)
-    if (isReturned) return failed(returned)
+    if (isReturned) return failAnswer(returned)
     return event._tag === "TurnEnded" && (message === undefined || event.turn.message.id === message)
-      ? Effect.matchEffect(finishOf(event.exit), { onSuccess: end, onFailure: failed })
+      ? Effect.matchEffect(toFinishReason(event.exit), { onSuccess: endAnswer, onFailure: failAnswer })
       : Effect.sync(() => answer.of(event))
   }
 
   const next: Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> = Effect.suspend(() => {
     if (failure !== undefined) return Effect.andThen(release, Effect.fail(failure))
     const event = reader.poll()
-    if (event !== undefined) return take(event)
+    if (event !== undefined) return handleEvent(event)
     const more = Effect.raceFirst(Effect.as(reader.arrived, "event" as const), Effect.as(calls.arrived, "call" as const))
     // Nothing but the caller is waited for.
     const isParked = answer.waitsFor(calls.waiting())
     const first = isParked ? Effect.raceFirst(more, Effect.as(Effect.sleep(settling), "settled" as const)) : more
     return Effect.flatMap(first, (what): Effect.Effect<ReadonlyArray<AnswerPieces.Piece>, ApiError.ApiError> => {
-      if (what === "settled") return end("tool_calls")
+      if (what === "settled") return endAnswer("tool_calls")
       if (what === "call") return Effect.succeed([])
-      return Effect.flatMap(Effect.mapError(reader.take, (error) => error instanceof ReaderLagged ? lagged : closed), take)
+      return Effect.flatMap(Effect.mapError(reader.take, (error) => error instanceof ReaderLagged ? lagged : closed), handleEvent)
     })
   })
 

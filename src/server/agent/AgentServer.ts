@@ -43,7 +43,7 @@ import type { ModelRouter } from "../../routing/ModelRouter.ts"
 import type { RunRecord } from "../../session/RunRecord.ts"
 import type { SessionStore } from "../../session/SessionStore.ts"
 import { CurrentBounds, ofClient, ofOwner } from "../../tool/approval/ApprovalBounds.ts"
-import type { Offered } from "../../tool/mcp/McpHost.ts"
+import type { OfferedTool } from "../../tool/mcp/McpHost.ts"
 import { everything, type ToolRegistry } from "../../tool/ToolRegistry.ts"
 import type * as HermesServer from "../HermesServer.ts"
 import * as ServerKeys from "../ServerKeys.ts"
@@ -59,11 +59,11 @@ export interface Options extends HermesServer.Options, Partial<Omit<AgentSession
    * Tools that `/mcp` offers, or a function of the name of the key that asks (undefined: the server's own); none when
    * absent.
    */
-  readonly mcpTools?: ReadonlyArray<Offered> | ((client: string | undefined) => ReadonlyArray<Offered>) | undefined
+  readonly mcpTools?: ReadonlyArray<OfferedTool> | ((client: string | undefined) => ReadonlyArray<OfferedTool>) | undefined
 }
 
 /** Limits the runs of a tool to the approvals of a client, and to its mode where it has one. */
-const limitTool = (mode: PermissionMode.PermissionMode | undefined) => (tool: Offered): Offered => ({
+const limitTool = (mode: PermissionMode.PermissionMode | undefined) => (tool: OfferedTool): OfferedTool => ({
   ...tool,
   run: (...given) => {
     const run = Effect.provideService(tool.run(...given), CurrentBounds, ofClient)
@@ -77,28 +77,28 @@ const limitTool = (mode: PermissionMode.PermissionMode | undefined) => (tool: Of
  */
 export const serve = (
   options: Options
-): Effect.Effect<HermesServer.Running, string, Agent | BackgroundWork | Hooks | ModelRouter | RunRecord | Scope.Scope | SessionStore | ToolRegistry> =>
+): Effect.Effect<HermesServer.RunningServer, string, Agent | BackgroundWork | Hooks | ModelRouter | RunRecord | Scope.Scope | SessionStore | ToolRegistry> =>
   Effect.gen(function*() {
     const [{ serve }, sessions] = yield* Effect.promise(() => Promise.all([import("./AgentHandlers.ts"), import("./AgentSessions.ts")]))
     const { keys = [], maxSessions, mcpTools = [], mode = "ask", tools = everything, ...shared } = options
-    const servedTo = (client: Partial<ServerKeys.NamedKey>) => {
+    const makeClientSessions = (client: Partial<ServerKeys.NamedKey>) => {
       const { maxMode = client.name === undefined ? undefined : mode } = client
       const isOwner = client.name === undefined
       const offered = typeof mcpTools === "function" ? mcpTools(client.name) : mcpTools
-      const limit = limitTool(client.maxMode === undefined ? undefined : PermissionMode.narrower(mode, client.maxMode))
+      const limit = limitTool(client.maxMode === undefined ? undefined : PermissionMode.selectNarrower(mode, client.maxMode))
       return Effect.map(
         sessions.make({
           models: Effect.succeed([]),
           ...shared,
-          mode: PermissionMode.narrower(mode, maxMode ?? mode),
+          mode: PermissionMode.selectNarrower(mode, maxMode ?? mode),
           maxMode,
           client: client.name,
-          tools: isOwner ? tools : ServerKeys.toolsOf(tools),
+          tools: isOwner ? tools : ServerKeys.limitTools(tools),
           maxSessions: client.maxSessions ?? maxSessions
         }),
         (made) => ({ sessions: made, mcpTools: isOwner ? offered : offered.map(limit) })
       ).pipe(Effect.provideService(CurrentBounds, isOwner ? ofOwner : ofClient))
     }
-    const named = yield* Effect.forEach(keys, (key) => Effect.map(servedTo(key), (served) => ({ ...served, key })))
-    return yield* serve(options, yield* servedTo({}), named)
+    const named = yield* Effect.forEach(keys, (key) => Effect.map(makeClientSessions(key), (served) => ({ ...served, key })))
+    return yield* serve(options, yield* makeClientSessions({}), named)
   })

@@ -64,19 +64,19 @@ export class AgentSessions extends Context.Service<AgentSessions, Service>()("he
 type Needs = ServedSessions.Needs | ModelRouter | ToolRegistry
 type ExchangeSession = ServedSessions.ExchangeSession
 
-const { storeFailed } = ServedSessions
+const { toStoreError } = ServedSessions
 
 /** True where a session that is busy by now is none for the request: it gets one of its own. */
 const canFork = ({ position, results, session }: AgentExchange.Request): boolean => results.size === 0 && (session === undefined || position !== undefined)
 
 /** Number of messages up to the end of the turn that begins at a position. */
-const endOfTurn = (history: ReadonlyArray<Prompt.Message>, position: number): number => {
+const findTurnEnd = (history: ReadonlyArray<Prompt.Message>, position: number): number => {
   const turn = history.findIndex(({ role }, index) => index >= position && role === "user")
   const next = turn === -1 ? -1 : history.findIndex(({ role }, index) => index > turn && role === "user")
   return next === -1 ? history.length : next
 }
 
-const userMessage = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<Prompt.Message> =>
+const toUserMessages = (prompt: AgentExchange.Request["prompt"]): ReadonlyArray<Prompt.Message> =>
   prompt === undefined ? [] : [Prompt.userMessage({ content: typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt })]
 
 /** Opens no session yet; all of them are closed with the scope. */
@@ -90,40 +90,40 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const known = KnownConversations.make()
 
   /** Begins a session with messages that somebody else kept. */
-  const beginWith = Effect.fnUntraced(function*(history: ReadonlyArray<Prompt.Message>): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const beginWithHistory = Effect.fnUntraced(function*(history: ReadonlyArray<Prompt.Message>): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     const id = yield* Ids.makeSessionId
     if (history.length > 0) {
       yield* Effect.gen(function*() {
         const { model, provider } = yield* router.primary
-        const layers = yield* agent.promptLayers({ cwd, platform: "api-server", tools: ClientTools.withoutClients(tools) })
+        const layers = yield* agent.promptLayers({ cwd, platform: "api-server", tools: ClientTools.excludeClients(tools) })
         yield* store.create({ id, source: served.source, provider, model, systemPrompt: SystemPrompt.render(layers), cwd })
         yield* store.append(id, history)
-      }).pipe(Effect.mapError(storeFailed))
+      }).pipe(Effect.mapError(toStoreError))
     }
     return yield* served.begin(id)
   })
 
-  const forkOf = (session: Session, position: number): Effect.Effect<ExchangeSession, ApiError.ApiError> =>
+  const forkSession = (session: Session, position: number): Effect.Effect<ExchangeSession, ApiError.ApiError> =>
     Effect.gen(function*() {
       const originals = yield* store.messages(session.id)
-      const end = endOfTurn(originals, position)
+      const end = findTurnEnd(originals, position)
       const { id } = yield* SessionFork.fork(session, { history: originals.slice(0, end), originals, position: end, changed: ["prompt"], source: served.source })
       return id
-    }).pipe(Effect.mapError(storeFailed), Effect.provideContext(services), Effect.flatMap(served.begin))
+    }).pipe(Effect.mapError(toStoreError), Effect.provideContext(services), Effect.flatMap(served.begin))
 
   /** Goes on behind the turn of a response. */
-  const behind = Effect.fnUntraced(function*(id: string, position: number): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const continueAfterTurn = Effect.fnUntraced(function*(id: string, position: number): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     const newest = yield* served.stored(id)
-    const named = yield* Effect.map(Effect.mapError(store.get(Ids.SessionId.make(id)), storeFailed), Option.getOrElse(() => newest))
+    const named = yield* Effect.map(Effect.mapError(store.get(Ids.SessionId.make(id)), toStoreError), Option.getOrElse(() => newest))
     // One that was compacted since goes on from its summary.
-    const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), storeFailed) : []
-    if (endOfTurn(history, position) < history.length) return yield* forkOf(named, position)
+    const history = newest.id === named.id ? yield* Effect.mapError(store.messages(named.id), toStoreError) : []
+    if (findTurnEnd(history, position) < history.length) return yield* forkSession(named, position)
     const found = yield* served.find(newest.id)
-    return found.isBusy ? yield* forkOf(named, position) : found
+    return found.isBusy ? yield* forkSession(named, position) : found
   })
 
   /** Finds the session that ends with these messages. */
-  const recognised = Effect.fnUntraced(function*(history: ReadonlyArray<Prompt.Message>): Effect.fn.Return<ExchangeSession | undefined> {
+  const recogniseSession = Effect.fnUntraced(function*(history: ReadonlyArray<Prompt.Message>): Effect.fn.Return<ExchangeSession | undefined> {
     const left = history.length === 0 ? undefined : known.take(history)
     if (left === undefined) return undefined
     const session = Option.getOrUndefined(yield* Effect.option(served.stored(left.id)))
@@ -132,7 +132,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     return found?.isBusy === false ? found : undefined
   })
 
-  const sessionOf = Effect.fnUntraced(function*({ history, position, results, session }: AgentExchange.Request): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const chooseSession = Effect.fnUntraced(function*({ history, position, results, session }: AgentExchange.Request): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     const [waitsFor] = results.keys()
     if (waitsFor !== undefined) {
       const found = served.waitingFor(results)
@@ -141,11 +141,11 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       if (found !== undefined && unknown === undefined) return found
       return yield* ApiError.make(400, "unknown_tool_call", `No call "${unknown ?? waitsFor}" waits for a result. It was answered, took too long, or its conversation was closed.`)
     }
-    if (session !== undefined) return yield* position === undefined ? served.find(session) : behind(session, position)
-    return (yield* recognised(history)) ?? (yield* beginWith(history))
+    if (session !== undefined) return yield* position === undefined ? served.find(session) : continueAfterTurn(session, position)
+    return (yield* recogniseSession(history)) ?? (yield* beginWithHistory(history))
   })
 
-  const routeOf = Effect.fnUntraced(function*(model: string | undefined): Effect.fn.Return<Route | undefined, ApiError.ApiError> {
+  const chooseRoute = Effect.fnUntraced(function*(model: string | undefined): Effect.fn.Return<Route | undefined, ApiError.ApiError> {
     if (model === undefined || model === "hermes") return undefined
     const all = yield* models
     const found = all.find(({ id }) => id === model) ?? all.find(({ id }) => id.endsWith(`/${model}`))
@@ -155,13 +155,13 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   return {
     exchange: Effect.fnUntraced(function*(request) {
-      const route = yield* routeOf(request.model)
+      const route = yield* chooseRoute(request.model)
       const { model } = yield* router.primary
       const remember = (said: string, { id, messageCount }: Session): void => {
         const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text: said })] })
-        known.remember([...request.history, ...userMessage(request.prompt), answer], { id, messages: messageCount })
+        known.remember([...request.history, ...toUserMessages(request.prompt), answer], { id, messages: messageCount })
       }
-      return yield* Effect.flatMap(sessionOf(request), (session) => AgentExchange.begin(session, request, { tools, route, model, remember })).pipe(
+      return yield* Effect.flatMap(chooseSession(request), (session) => AgentExchange.begin(session, request, { tools, route, model, remember })).pipe(
         // Another request was quicker.
         Effect.retry({ while: ({ code }) => code === "session_busy" && canFork(request) })
       )

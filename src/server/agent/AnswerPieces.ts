@@ -11,7 +11,7 @@ import type { Registry } from "../../domain/Secrets.ts"
 import * as Usage from "../../domain/Usage.ts"
 import type { RunEvent } from "../../domain/RunEvent.ts"
 import type { HostEvent, Message, Turn } from "../../host/HostEvent.ts"
-import { streamedText } from "../../host/StreamedText.ts"
+import { makeStreamedText } from "../../host/StreamedText.ts"
 import * as StreamSecrets from "../StreamSecrets.ts"
 import type { ClientCall } from "./ClientTools.ts"
 
@@ -51,25 +51,25 @@ export const make = (
   const hidden = StreamSecrets.make(secrets)
   const running = new Set<string>()
   let isOwn = message === undefined || turn?.message.id === message
-  let shown = streamedText(turn?.isRewritten !== true)
+  let shown = makeStreamedText(turn?.isRewritten !== true)
   let said = ""
   let usage = Usage.zero
   let model = first
 
-  const texts = (text: string): ReadonlyArray<Piece> => {
+  const appendText = (text: string): ReadonlyArray<Piece> => {
     said += text
     return text === "" ? [] : [{ _tag: "Text", text }]
   }
 
-  const piecesOf = (event: RunEvent): ReadonlyArray<Piece> => {
+  const toPieces = (event: RunEvent): ReadonlyArray<Piece> => {
     switch (event._tag) {
       case "StepStarted":
         shown.step(event.step)
         return []
       case "TextDelta":
-        return texts(shown.delta(event.text))
+        return appendText(shown.delta(event.text))
       case "TextReplaced":
-        return shown.replace(event.stepId, event.text) === undefined || event.text === "" ? [] : texts(`\n\n${event.text}`)
+        return shown.replace(event.stepId, event.text) === undefined || event.text === "" ? [] : appendText(`\n\n${event.text}`)
       case "ReasoningDelta":
         return [{ _tag: "Reasoning", text: event.text }]
       case "ToolStarted":
@@ -83,7 +83,7 @@ export const make = (
         if (event.origin === undefined) model = event.model
         return []
       case "RunFinished":
-        return texts(shown.rest(event.text))
+        return appendText(shown.rest(event.text))
       default:
         return []
     }
@@ -92,12 +92,12 @@ export const make = (
   return {
     of: (event) => {
       if (event._tag === "TurnStarted") {
-        shown = streamedText(!event.turn.isRewritten)
+        shown = makeStreamedText(!event.turn.isRewritten)
         isOwn = message === undefined || event.turn.message.id === message
       }
-      return event._tag === "RunEvents" && isOwn ? hidden.of(event.events).flatMap(piecesOf) : []
+      return event._tag === "RunEvents" && isOwn ? hidden.of(event.events).flatMap(toPieces) : []
     },
-    end: () => hidden.end().flatMap(piecesOf),
+    end: () => hidden.end().flatMap(toPieces),
     said: () => said,
     usage: () => usage,
     model: () => model,

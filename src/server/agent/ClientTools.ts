@@ -65,27 +65,27 @@ export interface ClientCalls {
 const prefix = "client:"
 
 /** Offers a session the tools that it chose, and those of its own caller; no other caller's. */
-export const selectionOf = (session: string, chosen: Selection): Selection => ({
+export const selectTools = (session: string, chosen: Selection): Selection => ({
   ...chosen,
   toolset: (name) => name.startsWith(prefix) ? name === prefix + session : chosen.toolset?.(name) !== false,
   ofRunAlone: (name) => name.startsWith(prefix) || chosen.ofRunAlone?.(name) === true
 })
 
 /** Offers no caller's tools. */
-export const withoutClients = (chosen: Selection): Selection => selectionOf("", chosen)
+export const excludeClients = (chosen: Selection): Selection => selectTools("", chosen)
 
 /** Makes the calls of a session; values that the runtime holds do not leave it in their arguments. */
 export const make = (session: string, secrets: Registry): ClientCalls => {
   const open = new Map<string, { readonly call: ClientCall; readonly result: Deferred.Deferred<string, ToolFailed> }>()
   let next = Deferred.makeUnsafe<void>()
 
-  const failed = (tool: string, message: string): ToolFailed => new ToolFailed({ tool, phase: "handler", message })
+  const makeToolFailure = (tool: string, message: string): ToolFailed => new ToolFailed({ tool, phase: "handler", message })
 
-  const run = ({ name }: ClientTool): BoundTool["run"] => (params, callId) =>
+  const makeRunner = ({ name }: ClientTool): BoundTool["run"] => (params, callId) =>
     Effect.gen(function*() {
       // The caller is asked by the answers of the model, which has to go on for that.
-      if ((yield* ConversationHistory) === undefined) return yield* failed(name, `A script cannot call ${name}: it is a tool of the client. Call it directly.`)
-      const id = `call_${yield* Ids.hex(24)}`
+      if ((yield* ConversationHistory) === undefined) return yield* makeToolFailure(name, `A script cannot call ${name}: it is a tool of the client. Call it directly.`)
+      const id = `call_${yield* Ids.makeHex(24)}`
       const result = yield* Deferred.make<string, ToolFailed>()
       open.set(callId, { call: { id, callId, name, arguments: secrets.mask(JSON.stringify(params)) }, result })
       const arrived = next
@@ -93,7 +93,7 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
       yield* Deferred.succeed(arrived, undefined)
       const output = yield* Effect.timeoutOrElse(Deferred.await(result), {
         duration: patience,
-        orElse: () => Effect.fail(failed(name, `The client returned no result within ${Duration.format(patience)}.`))
+        orElse: () => Effect.fail(makeToolFailure(name, `The client returned no result within ${Duration.format(patience)}.`))
       })
       return { output, isFailure: false }
     }).pipe(Effect.ensuring(Effect.sync(() => open.delete(callId))))
@@ -106,7 +106,7 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
       return found === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(found.result, output), true)
     },
     abandon: Effect.suspend(() =>
-      Effect.forEach(Array.from(open.values()), ({ call, result }) => Deferred.fail(result, failed(call.name, "The client went on without a result of this call.")), { discard: true })),
+      Effect.forEach(Array.from(open.values()), ({ call, result }) => Deferred.fail(result, makeToolFailure(call.name, "The client went on without a result of this call.")), { discard: true })),
     toolset: (tools) => {
       const bound = tools.map((given): BoundTool => {
         const tool = Tool.dynamic(given.name, { description: given.description, parameters: { ...given.parameters } })
@@ -115,8 +115,8 @@ export const make = (session: string, secrets: Registry): ClientCalls => {
           tool,
           definition: { name: given.name, description: given.description, parameters: given.parameters },
           // Side by side: who waits for one call only, gets one at a time.
-          facts: { ...Annotations.facts(tool), readonly: true, foreign: true, timeout: Duration.sum(patience, Duration.seconds(5)) },
-          run: run(given)
+          facts: { ...Annotations.readFacts(tool), readonly: true, foreign: true, timeout: Duration.sum(patience, Duration.seconds(5)) },
+          run: makeRunner(given)
         }
       })
       return fromBound(prefix + session, bound.map(({ tool }) => tool), Effect.succeed(bound))

@@ -5,7 +5,7 @@
  *
  * An event is a JSON object with a `type`. Events of a run have the fields of `RunEvent`, the others those of this module. A reader names
  * the last number that it has, or 0 for all that is kept; where what follows is not kept any more, or the number is of no event of this
- * feed, it gets `gap` first, and reads the session's messages instead.
+ * feed, it gets `makeGap` first, and reads the session's messages instead.
  *
  * Source: `ARCHITECTURE.md` §3.
  */
@@ -25,7 +25,7 @@ export interface FeedEvent {
 }
 
 /** An event with its number. */
-export interface Numbered {
+export interface NumberedEvent {
   readonly id: number
   readonly data: string
 }
@@ -36,7 +36,7 @@ const mostCharacters = 1024 * 1024
 /** Characters that a reader which is behind gets at once; the rest follows when it has read them. */
 const mostAtOnce = 64 * 1024
 
-const questionOf = (question: OpenQuestion): FeedEvent => {
+const toQuestionEvent = (question: OpenQuestion): FeedEvent => {
   if (question._tag === "Plan") return { type: "plan_presented", question_id: question.id, turn: question.turn, ...question.question }
   return question._tag === "Approval"
     ? {
@@ -54,7 +54,7 @@ const questionOf = (question: OpenQuestion): FeedEvent => {
 }
 
 /** Returns what a reader gets of an event. */
-export const eventsOf = (event: HostEvent): ReadonlyArray<FeedEvent> => {
+export const toFeedEvents = (event: HostEvent): ReadonlyArray<FeedEvent> => {
   switch (event._tag) {
     case "TurnStarted":
       return [{ type: "turn_started", turn: event.turn.id, session_id: event.turn.sessionId, message_id: event.turn.message.id, origin: event.turn.message.origin, prompt: event.turn.message.shown }]
@@ -67,10 +67,10 @@ export const eventsOf = (event: HostEvent): ReadonlyArray<FeedEvent> => {
         message_id: event.turn.message.id,
         ...Exit.isSuccess(event.exit)
           ? { exit: event.exit.value.exit, text: event.exit.value.text }
-          : { exit: Exit.hasInterrupts(event.exit) ? "interrupted_by_user" : "failed", error: errorOf(event.exit) }
+          : { exit: Exit.hasInterrupts(event.exit) ? "interrupted_by_user" : "failed", error: describeFailure(event.exit) }
       }]
     case "QuestionAsked":
-      return [questionOf(event.question)]
+      return [toQuestionEvent(event.question)]
     case "QuestionClosed":
       return [{ type: "question_closed", question_id: event.id, is_answered: event.answer !== undefined }]
     case "QueueChanged":
@@ -90,7 +90,7 @@ export const eventsOf = (event: HostEvent): ReadonlyArray<FeedEvent> => {
   }
 }
 
-const errorOf = <A>(exit: Exit.Exit<A, { readonly message: string }>): string => {
+const describeFailure = <A>(exit: Exit.Exit<A, { readonly message: string }>): string => {
   const error = Exit.findErrorOption(exit)
   return error._tag === "Some" ? error.value.message : "an error of the program"
 }
@@ -99,35 +99,35 @@ const errorOf = <A>(exit: Exit.Exit<A, { readonly message: string }>): string =>
  * The number that a feed of this time begins behind, in milliseconds since 1970. It is above all numbers of an earlier feed: no session has
  * a thousand events in a millisecond.
  */
-export const beginOf = (now: number): number => now * 1000
+export const computeStartNumber = (now: number): number => now * 1000
 
 /** Events of one session. */
 export interface EventFeed {
   readonly publish: (event: HostEvent) => void
   /** Events behind a number, and those to come; the stream ends with the feed. */
-  readonly after: (id: number) => Stream.Stream<Numbered>
+  readonly after: (id: number) => Stream.Stream<NumberedEvent>
   /** Readers at the moment. */
   readonly readers: () => number
   readonly end: Effect.Effect<void>
 }
 
-/** Makes the feed of a session, whose numbers are above `begin`: one of {@link beginOf}. */
+/** Makes the feed of a session, whose numbers are above `begin`: one of {@link computeStartNumber}. */
 export const make = (begin: number, secrets: Registry): EventFeed => {
   const hidden = StreamSecrets.make(secrets)
-  const kept: Array<Numbered> = []
+  const kept: Array<NumberedEvent> = []
   let characters = 0
   let last = begin
   let readers = 0
   let isEnded = false
   let arrived = Deferred.makeUnsafe<void>()
 
-  const wake = (): void => {
+  const wakeReaders = (): void => {
     const waiting = arrived
     arrived = Deferred.makeUnsafe<void>()
     Deferred.doneUnsafe(waiting, Effect.void)
   }
 
-  const add = (event: FeedEvent): void => {
+  const addEvent = (event: FeedEvent): void => {
     const one = { id: ++last, data: JSON.stringify(Redaction.redactValue(event)) }
     kept.push(one)
     characters += one.data.length
@@ -135,45 +135,45 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
   }
 
   /** Events from a place in `kept` on, no more than a reader gets at once. */
-  const some = (from: number): ReadonlyArray<Numbered> => {
+  const sliceFrom = (from: number): ReadonlyArray<NumberedEvent> => {
     let end = from
     for (let length = 0; end < kept.length && length < mostAtOnce; end++) length += kept[end]?.data.length ?? 0
     return kept.slice(from, end)
   }
 
   /** A turn that ends lets go of what was held back of its text. */
-  const shownOf = (event: HostEvent): ReadonlyArray<HostEvent> => {
+  const redactEvent = (event: HostEvent): ReadonlyArray<HostEvent> => {
     if (event._tag === "RunEvents") return [{ ...event, events: hidden.of(event.events) }]
     const rest = event._tag === "TurnEnded" ? hidden.end() : []
     return event._tag === "TurnEnded" && rest.length > 0 ? [{ _tag: "RunEvents", turn: event.turn.id, events: rest }, event] : [event]
   }
 
-  const gap = (from: number, to: number): Numbered => ({ id: to, data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to }) })
+  const makeGap = (from: number, to: number): NumberedEvent => ({ id: to, data: JSON.stringify({ type: "gap", missing_from: from, missing_to: to }) })
 
-  const behind = (given: number): ReadonlyArray<Numbered> => {
+  const readAfter = (given: number): ReadonlyArray<NumberedEvent> => {
     const id = given === 0 ? begin : given
     // A number that this feed has not come to is of another one: nothing says which events its reader has.
-    if (id > last) return [gap(begin, last)]
+    if (id > last) return [makeGap(begin, last)]
     const first = kept[0]?.id ?? last + 1
-    const found = some(Math.max(0, id - first + 1))
-    return id + 1 < first ? [gap(id + 1, first - 1), ...found] : found
+    const found = sliceFrom(Math.max(0, id - first + 1))
+    return id + 1 < first ? [makeGap(id + 1, first - 1), ...found] : found
   }
 
   return {
     publish: (event) => {
-      const events = shownOf(event).flatMap(eventsOf)
+      const events = redactEvent(event).flatMap(toFeedEvents)
       if (events.length === 0) return
-      events.forEach(add)
-      wake()
+      events.forEach(addEvent)
+      wakeReaders()
     },
     readers: () => readers,
     after: (id) =>
       Stream.unwrap(Effect.as(
         Effect.acquireRelease(Effect.sync(() => readers++), () => Effect.sync(() => readers--)),
-        Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<Numbered>, number] | undefined> =>
+        Stream.unfold(id, (at): Effect.Effect<readonly [ReadonlyArray<NumberedEvent>, number] | undefined> =>
           Effect.suspend(() => {
-            const next = (): readonly [ReadonlyArray<Numbered>, number] | undefined => {
-              const found = behind(at)
+            const next = (): readonly [ReadonlyArray<NumberedEvent>, number] | undefined => {
+              const found = readAfter(at)
               return found.length === 0 ? undefined : [found, found.at(-1)?.id ?? at]
             }
             const ready = next()
@@ -182,7 +182,7 @@ export const make = (begin: number, secrets: Registry): EventFeed => {
       )),
     end: Effect.sync(() => {
       isEnded = true
-      wake()
+      wakeReaders()
     })
   }
 }

@@ -36,8 +36,8 @@ export interface KnownConversations {
 /** Conversations that are remembered. */
 const most = 4_096
 
-const fingerprint = (messages: ReadonlyArray<Prompt.Message>): string =>
-  Digest.hex(JSON.stringify(ConversationTexts.readTexts(messages).map(({ role, text }) => [role, text])), 64)
+const computeFingerprint = (messages: ReadonlyArray<Prompt.Message>): string =>
+  Digest.toHex(JSON.stringify(ConversationTexts.readTexts(messages).map(({ role, text }) => [role, text])), 64)
 
 /** Knows no conversation yet. */
 export const make = (): KnownConversations => {
@@ -45,7 +45,7 @@ export const make = (): KnownConversations => {
   const known = new Map<string, LeftSession | undefined>()
   return {
     remember: (messages, left) => {
-      const key = fingerprint(messages)
+      const key = computeFingerprint(messages)
       const isOther = known.has(key) && known.get(key)?.id !== left.id
       known.delete(key)
       known.set(key, isOther ? undefined : left)
@@ -53,7 +53,7 @@ export const make = (): KnownConversations => {
       if (known.size > most && oldest.done !== true) known.delete(oldest.value)
     },
     take: (messages) => {
-      const key = fingerprint(messages)
+      const key = computeFingerprint(messages)
       const left = known.get(key)
       if (left !== undefined) known.delete(key)
       return left

@@ -24,34 +24,34 @@ export interface Frame {
 }
 
 /** A text and its reasoning, as they are put together. */
-interface Gathered {
+interface GatheredAnswer {
   readonly text: string
   readonly reasoning: string
   readonly ending: Ending
 }
 
-const gathered = ({ pieces }: Exchange): Effect.Effect<Gathered, ApiError.ApiError> =>
+const gatherAnswer = ({ pieces }: Exchange): Effect.Effect<GatheredAnswer, ApiError.ApiError> =>
   Effect.flatMap(Stream.runCollect(pieces), (all) => {
-    const textOf = (tag: "Text" | "Reasoning"): string => all.map((piece) => piece._tag === tag ? piece.text : "").join("")
+    const joinTexts = (tag: "Text" | "Reasoning"): string => all.map((piece) => piece._tag === tag ? piece.text : "").join("")
     const last = all.at(-1)
     return last?._tag === "Ended"
-      ? Effect.succeed({ text: textOf("Text"), reasoning: textOf("Reasoning"), ending: last.ending })
+      ? Effect.succeed({ text: joinTexts("Text"), reasoning: joinTexts("Reasoning"), ending: last.ending })
       : Effect.fail(ApiError.make(503, "session_closed", "The session was closed. Ask again."))
   })
 
-const chatUsage = (usage: Usage.Usage) => ({
+const toChatUsage = (usage: Usage.Usage) => ({
   prompt_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
   completion_tokens: usage.outputTokens,
-  total_tokens: Usage.totalTokens(usage),
+  total_tokens: Usage.countTotalTokens(usage),
   prompt_tokens_details: { cached_tokens: usage.cacheReadTokens },
   completion_tokens_details: { reasoning_tokens: usage.reasoningTokens }
 })
 
-const chatCalls = ({ calls }: Ending) => calls.map((call) => ({ id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } }))
+const toChatCalls = ({ calls }: Ending) => calls.map((call) => ({ id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } }))
 
 /** A chat completion. */
-export const completion = ({ created, id, model }: Frame, exchange: Exchange) =>
-  Effect.map(gathered(exchange), ({ ending, reasoning, text }) => ({
+export const makeCompletion = ({ created, id, model }: Frame, exchange: Exchange) =>
+  Effect.map(gatherAnswer(exchange), ({ ending, reasoning, text }) => ({
     id,
     object: "chat.completion",
     created,
@@ -62,38 +62,38 @@ export const completion = ({ created, id, model }: Frame, exchange: Exchange) =>
         role: "assistant",
         content: text === "" && ending.calls.length > 0 ? null : text,
         ...reasoning === "" ? {} : { reasoning_content: reasoning },
-        ...ending.calls.length === 0 ? {} : { tool_calls: chatCalls(ending) }
+        ...ending.calls.length === 0 ? {} : { tool_calls: toChatCalls(ending) }
       },
       logprobs: null,
       finish_reason: ending.finish
     }],
-    usage: chatUsage(ending.usage)
+    usage: toChatUsage(ending.usage)
   }))
 
-const event = (value: unknown, name?: string): string => `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(value)}\n\n`
+const formatEvent = (value: unknown, name?: string): string => `${name === undefined ? "" : `event: ${name}\n`}data: ${JSON.stringify(value)}\n\n`
 
 const ended = "data: [DONE]\n\n"
 
 /** The chunks of a chat completion, as the text of a stream of events. */
-export const completionStream = ({ created, id, model }: Frame, { pieces }: Exchange, includeUsage: boolean): Stream.Stream<string> => {
+export const streamCompletion = ({ created, id, model }: Frame, { pieces }: Exchange, includeUsage: boolean): Stream.Stream<string> => {
   const frame = { id, object: "chat.completion.chunk", created, model }
-  const chunk = (delta: unknown, finish: Ending["finish"] | null = null): string => event({ ...frame, choices: [{ index: 0, delta, finish_reason: finish }] })
-  const textOf = (piece: Piece): string => {
+  const formatChunk = (delta: unknown, finish: Ending["finish"] | null = null): string => formatEvent({ ...frame, choices: [{ index: 0, delta, finish_reason: finish }] })
+  const renderChunk = (piece: Piece): string => {
     switch (piece._tag) {
       case "Text":
-        return chunk({ content: piece.text })
+        return formatChunk({ content: piece.text })
       case "Reasoning":
-        return chunk({ reasoning_content: piece.text })
+        return formatChunk({ reasoning_content: piece.text })
       case "Ended": {
         const { ending } = piece
-        const calls = ending.calls.length === 0 ? "" : chunk({ tool_calls: chatCalls(ending).map((call, index) => ({ index, ...call })) })
-        return `${calls}${chunk({}, ending.finish)}${includeUsage ? event({ ...frame, choices: [], usage: chatUsage(ending.usage) }) : ""}`
+        const calls = ending.calls.length === 0 ? "" : formatChunk({ tool_calls: toChatCalls(ending).map((call, index) => ({ index, ...call })) })
+        return `${calls}${formatChunk({}, ending.finish)}${includeUsage ? formatEvent({ ...frame, choices: [], usage: toChatUsage(ending.usage) }) : ""}`
       }
     }
   }
-  return Stream.make(chunk({ role: "assistant", content: "" })).pipe(
-    Stream.concat(Stream.map(pieces, textOf)),
-    Stream.catch((error: ApiError.ApiError) => Stream.make(event(ApiError.body(error)))),
+  return Stream.make(formatChunk({ role: "assistant", content: "" })).pipe(
+    Stream.concat(Stream.map(pieces, renderChunk)),
+    Stream.catch((error: ApiError.ApiError) => Stream.make(formatEvent(ApiError.toBody(error)))),
     Stream.concat(Stream.make(ended))
   )
 }
@@ -101,7 +101,7 @@ export const completionStream = ({ created, id, model }: Frame, { pieces }: Exch
 const prefix = "resp_"
 
 /** The id of a response: its session, and the position of its turn in it. */
-export const responseId = (session: string, position: number): string => `${prefix}${session}.${position}`
+export const formatResponseId = (session: string, position: number): string => `${prefix}${session}.${position}`
 
 /** Reads the id of a response; undefined for another text. */
 export const readResponseId = (id: string): { readonly session: string; readonly position: number } | undefined => {
@@ -109,22 +109,22 @@ export const readResponseId = (id: string): { readonly session: string; readonly
   return session === undefined ? undefined : { session, position: Number(position) }
 }
 
-const responseUsage = (usage: Usage.Usage) => ({
+const toResponseUsage = (usage: Usage.Usage) => ({
   input_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens,
   input_tokens_details: { cached_tokens: usage.cacheReadTokens },
   output_tokens: usage.outputTokens,
   output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
-  total_tokens: Usage.totalTokens(usage)
+  total_tokens: Usage.countTotalTokens(usage)
 })
 
 /** Fields of a request that its response repeats. */
-export interface Repeated {
+export interface RepeatedFields {
   readonly instructions: string | null
   readonly previous_response_id: string | null
   readonly metadata: unknown
 }
 
-const responseOf = (frame: Frame, repeated: Repeated, status: "in_progress" | "completed" | "incomplete" | "failed", output: ReadonlyArray<unknown>, more: Readonly<Record<string, unknown>> = {}) => ({
+const makeResponseBody = (frame: Frame, repeated: RepeatedFields, status: "in_progress" | "completed" | "incomplete" | "failed", output: ReadonlyArray<unknown>, more: Readonly<Record<string, unknown>> = {}) => ({
   id: frame.id,
   object: "response",
   created_at: frame.created,
@@ -146,60 +146,60 @@ const responseOf = (frame: Frame, repeated: Repeated, status: "in_progress" | "c
   ...more
 })
 
-const reasoningItem = (text: string) => ({ type: "reasoning", id: "rs_0", summary: [{ type: "summary_text", text: text }] })
-const messageItem = (text: string, status: "in_progress" | "completed", content: ReadonlyArray<unknown> = [{ type: "output_text", text: text, annotations: [] }]) =>
+const makeReasoningItem = (text: string) => ({ type: "reasoning", id: "rs_0", summary: [{ type: "summary_text", text: text }] })
+const makeMessageItem = (text: string, status: "in_progress" | "completed", content: ReadonlyArray<unknown> = [{ type: "output_text", text: text, annotations: [] }]) =>
   ({ type: "message", id: "msg_0", status, role: "assistant", content })
-const callItem = (call: Ending["calls"][number], status: "in_progress" | "completed") =>
+const makeCallItem = (call: Ending["calls"][number], status: "in_progress" | "completed") =>
   ({ type: "function_call", id: `fc_${call.id}`, call_id: call.id, name: call.name, arguments: status === "completed" ? call.arguments : "", status })
 
-const itemsOf = ({ ending, reasoning, text }: Gathered): ReadonlyArray<unknown> => [
-  ...reasoning === "" ? [] : [reasoningItem(reasoning)],
-  ...text === "" && ending.calls.length > 0 ? [] : [messageItem(text, "completed")],
-  ...ending.calls.map((call) => callItem(call, "completed"))
+const listItems = ({ ending, reasoning, text }: GatheredAnswer): ReadonlyArray<unknown> => [
+  ...reasoning === "" ? [] : [makeReasoningItem(reasoning)],
+  ...text === "" && ending.calls.length > 0 ? [] : [makeMessageItem(text, "completed")],
+  ...ending.calls.map((call) => makeCallItem(call, "completed"))
 ]
 
-const finalOf = (frame: Frame, repeated: Repeated, done: Gathered) => {
+const makeFinalResponse = (frame: Frame, repeated: RepeatedFields, done: GatheredAnswer) => {
   const { finish, usage } = done.ending
   const isWhole = finish === "stop" || finish === "tool_calls"
-  return responseOf(frame, repeated, isWhole ? "completed" : "incomplete", itemsOf(done), {
-    usage: responseUsage(usage),
+  return makeResponseBody(frame, repeated, isWhole ? "completed" : "incomplete", listItems(done), {
+    usage: toResponseUsage(usage),
     ...isWhole ? {} : { incomplete_details: { reason: finish === "length" ? "max_output_tokens" : "content_filter" } }
   })
 }
 
 /** A response. */
-export const response = (frame: Frame, repeated: Repeated, exchange: Exchange) =>
-  Effect.map(gathered(exchange), (done) => finalOf(frame, repeated, done))
+export const makeResponse = (frame: Frame, repeated: RepeatedFields, exchange: Exchange) =>
+  Effect.map(gatherAnswer(exchange), (done) => makeFinalResponse(frame, repeated, done))
 
 /** The events of a response, as the text of a stream. */
-export const responseStream = (frame: Frame, repeated: Repeated, { pieces }: Exchange): Stream.Stream<string> => {
+export const streamResponse = (frame: Frame, repeated: RepeatedFields, { pieces }: Exchange): Stream.Stream<string> => {
   let sequence = 0
   let text = ""
   let reasoning = ""
-  const send = (type: string, fields: Readonly<Record<string, unknown>>): string => event({ type, sequence_number: sequence++, ...fields }, type)
-  const started = responseOf(frame, repeated, "in_progress", [])
+  const formatNextEvent = (type: string, fields: Readonly<Record<string, unknown>>): string => formatEvent({ type, sequence_number: sequence++, ...fields }, type)
+  const started = makeResponseBody(frame, repeated, "in_progress", [])
 
   const beginText = (): string => {
     const output_index = reasoning === "" ? 0 : 1
-    return send("response.output_item.added", { output_index, item: messageItem("", "in_progress", []) }) +
-      send("response.content_part.added", { item_id: "msg_0", output_index, content_index: 0, part: { type: "output_text", text: "", annotations: [] } })
+    return formatNextEvent("response.output_item.added", { output_index, item: makeMessageItem("", "in_progress", []) }) +
+      formatNextEvent("response.content_part.added", { item_id: "msg_0", output_index, content_index: 0, part: { type: "output_text", text: "", annotations: [] } })
   }
   let textIndex: number | undefined
 
-  const textOf = (piece: Piece): string => {
+  const renderEvents = (piece: Piece): string => {
     switch (piece._tag) {
       case "Reasoning": {
         // One item of reasoning stands before the text; what is thought behind it has no place of its own.
         if (textIndex !== undefined) return ""
-        const begin = reasoning === "" ? send("response.output_item.added", { output_index: 0, item: { type: "reasoning", id: "rs_0", summary: [] } }) : ""
+        const begin = reasoning === "" ? formatNextEvent("response.output_item.added", { output_index: 0, item: { type: "reasoning", id: "rs_0", summary: [] } }) : ""
         reasoning += piece.text
-        return begin + send("response.reasoning_summary_text.delta", { item_id: "rs_0", output_index: 0, summary_index: 0, delta: piece.text })
+        return begin + formatNextEvent("response.reasoning_summary_text.delta", { item_id: "rs_0", output_index: 0, summary_index: 0, delta: piece.text })
       }
       case "Text": {
         const begin = textIndex === undefined ? endReasoning() + beginText() : ""
         textIndex ??= reasoning === "" ? 0 : 1
         text += piece.text
-        return begin + send("response.output_text.delta", { item_id: "msg_0", output_index: textIndex, content_index: 0, delta: piece.text, logprobs: [] })
+        return begin + formatNextEvent("response.output_text.delta", { item_id: "msg_0", output_index: textIndex, content_index: 0, delta: piece.text, logprobs: [] })
       }
       case "Ended": {
         const { ending } = piece
@@ -210,26 +210,26 @@ export const responseStream = (frame: Frame, repeated: Repeated, { pieces }: Exc
         const calls = ending.calls.map((call, index) => {
           const output_index = from + index
           const item_id = `fc_${call.id}`
-          return send("response.output_item.added", { output_index, item: callItem(call, "in_progress") }) +
-            send("response.function_call_arguments.delta", { item_id, output_index, delta: call.arguments }) +
-            send("response.function_call_arguments.done", { item_id, output_index, name: call.name, arguments: call.arguments }) +
-            send("response.output_item.done", { output_index, item: callItem(call, "completed") })
+          return formatNextEvent("response.output_item.added", { output_index, item: makeCallItem(call, "in_progress") }) +
+            formatNextEvent("response.function_call_arguments.delta", { item_id, output_index, delta: call.arguments }) +
+            formatNextEvent("response.function_call_arguments.done", { item_id, output_index, name: call.name, arguments: call.arguments }) +
+            formatNextEvent("response.output_item.done", { output_index, item: makeCallItem(call, "completed") })
         }).join("")
-        const final = finalOf(frame, repeated, { text, reasoning, ending })
-        return first + end + calls + send(final.status === "completed" ? "response.completed" : "response.incomplete", { response: final })
+        const final = makeFinalResponse(frame, repeated, { text, reasoning, ending })
+        return first + end + calls + formatNextEvent(final.status === "completed" ? "response.completed" : "response.incomplete", { response: final })
       }
     }
   }
-  const endReasoning = (): string => reasoning === "" ? "" : send("response.output_item.done", { output_index: 0, item: reasoningItem(reasoning) })
+  const endReasoning = (): string => reasoning === "" ? "" : formatNextEvent("response.output_item.done", { output_index: 0, item: makeReasoningItem(reasoning) })
   const endText = (output_index: number): string =>
-    send("response.output_text.done", { item_id: "msg_0", output_index, content_index: 0, text: text, logprobs: [] }) +
-    send("response.content_part.done", { item_id: "msg_0", output_index, content_index: 0, part: { type: "output_text", text: text, annotations: [] } }) +
-    send("response.output_item.done", { output_index, item: messageItem(text, "completed") })
+    formatNextEvent("response.output_text.done", { item_id: "msg_0", output_index, content_index: 0, text: text, logprobs: [] }) +
+    formatNextEvent("response.content_part.done", { item_id: "msg_0", output_index, content_index: 0, part: { type: "output_text", text: text, annotations: [] } }) +
+    formatNextEvent("response.output_item.done", { output_index, item: makeMessageItem(text, "completed") })
 
   return Stream.fromIterable([started]).pipe(
-    Stream.map((response) => send("response.created", { response }) + send("response.in_progress", { response })),
-    Stream.concat(Stream.map(pieces, textOf)),
+    Stream.map((response) => formatNextEvent("response.created", { response }) + formatNextEvent("response.in_progress", { response })),
+    Stream.concat(Stream.map(pieces, renderEvents)),
     Stream.catch((error: ApiError.ApiError) =>
-      Stream.sync(() => send("response.failed", { response: responseOf(frame, repeated, "failed", [], { error: { code: error.code, message: error.message } }) })))
+      Stream.sync(() => formatNextEvent("response.failed", { response: makeResponseBody(frame, repeated, "failed", [], { error: { code: error.code, message: error.message } }) })))
   )
 }

@@ -25,13 +25,13 @@ export interface Field {
   readonly advice: string
 }
 
-const isOneOf = (...values: ReadonlyArray<unknown>) => (value: unknown): boolean => values.includes(value)
+const isAmong = (...values: ReadonlyArray<unknown>) => (value: unknown): boolean => values.includes(value)
 
 const isNever = (): boolean => false
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 
-const isTextFormat = (value: unknown): boolean => Json.fields(value)["type"] === "text"
+const isTextFormat = (value: unknown): boolean => Json.readFields(value)["type"] === "text"
 
 const leaveOut = "Leave it out."
 
@@ -43,18 +43,18 @@ const ownEffort = "The agent has its own reasoning effort, which the owner of th
 const shared: ReadonlyArray<Field> = [
   {
     name: "tool_choice",
-    isServed: isOneOf("auto", "none"),
+    isServed: isAmong("auto", "none"),
     advice: "The agent chooses its tools: use \"auto\", or \"none\" for no tools of yours."
   },
   {
     name: "parallel_tool_calls",
-    isServed: isOneOf(true),
+    isServed: isAmong(true),
     advice: "The agent may call several tools at once. Leave it out."
   },
-  { name: "top_logprobs", isServed: isOneOf(0), advice: "There are no log probabilities. Leave it out." },
+  { name: "top_logprobs", isServed: isAmong(0), advice: "There are no log probabilities. Leave it out." },
   {
     name: "background",
-    isServed: isOneOf(false),
+    isServed: isAmong(false),
     advice: "Answers are given while the client waits: use POST /v1/sessions for work behind it."
   },
   {
@@ -67,11 +67,11 @@ const shared: ReadonlyArray<Field> = [
 /** Fields of chat completions. */
 export const chatFields: ReadonlyArray<Field> = [
   ...shared,
-  { name: "n", isServed: isOneOf(1), advice: "An agent gives one answer: use 1." },
+  { name: "n", isServed: isAmong(1), advice: "An agent gives one answer: use 1." },
   { name: "response_format", isServed: isTextFormat, advice: structured },
   { name: "reasoning_effort", isServed: isNever, advice: ownEffort },
-  { name: "verbosity", isServed: isOneOf("medium"), advice: leaveOut },
-  { name: "logprobs", isServed: isOneOf(false), advice: "There are no log probabilities. Leave it out." },
+  { name: "verbosity", isServed: isAmong("medium"), advice: leaveOut },
+  { name: "logprobs", isServed: isAmong(false), advice: "There are no log probabilities. Leave it out." },
   {
     name: "logit_bias",
     isServed: (value) => Json.isFields(value) && Object.keys(value).length === 0,
@@ -81,14 +81,14 @@ export const chatFields: ReadonlyArray<Field> = [
   { name: "audio", isServed: isNever, advice: "Answers are text. Leave it out." },
   { name: "web_search_options", isServed: isNever, advice: "The agent has its own tools. Leave it out." },
   { name: "functions", isServed: isEmptyList, advice: "Use tools." },
-  { name: "function_call", isServed: isOneOf("auto", "none"), advice: "Use tools, and tool_choice \"auto\"." }
+  { name: "function_call", isServed: isAmong("auto", "none"), advice: "Use tools, and tool_choice \"auto\"." }
 ]
 
 /** Fields of responses. */
 export const responseFields: ReadonlyArray<Field> = [
   ...shared,
   { name: "text.format", isServed: isTextFormat, advice: structured },
-  { name: "text.verbosity", isServed: isOneOf("medium"), advice: leaveOut },
+  { name: "text.verbosity", isServed: isAmong("medium"), advice: leaveOut },
   { name: "reasoning.effort", isServed: isNever, advice: ownEffort },
   {
     name: "include",
@@ -105,7 +105,7 @@ export const responseFields: ReadonlyArray<Field> = [
 ]
 
 const readField = (body: Json.Fields, name: string): unknown =>
-  name.split(".").reduce<unknown>((value, key) => Json.fields(value)[key], body)
+  name.split(".").reduce<unknown>((value, key) => Json.readFields(value)[key], body)
 
 /** Fails with the first field that asks for something that the server does not do. */
 export const admitFields = (

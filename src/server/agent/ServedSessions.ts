@@ -124,12 +124,12 @@ export const mostUnused = 64
 const mostSettings = 10_000
 
 /** An error of the store, for the client. */
-export const storeFailed = (error: { readonly message: string }): ApiError.ApiError => ApiError.make(500, "store_failed", error.message)
+export const toStoreError = (error: { readonly message: string }): ApiError.ApiError => ApiError.make(500, "store_failed", error.message)
 
 /** Opens no session yet; all of them are closed with the scope. */
 export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<ServedSessions, never, Needs | Scope.Scope> {
   const { client, cwd, idle = Duration.minutes(10), maxIterations, maxMode, maxSessions = 512, maxUnused = mostUnused, mode } = options
-  const source = SessionAudience.sourceOf("api-server", client)
+  const source = SessionAudience.formatSource("api-server", client)
   const services = Context.omit(Scope.Scope)(yield* Effect.context<Needs>())
   const store = yield* SessionStore
   const secrets = yield* Secrets
@@ -180,19 +180,19 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     yield* sessions.close(oldest.id)
   })
 
-  const remember = (id: string, { effort, mode: last, route }: LiveSettings): void => {
+  const rememberSettings = (id: string, { effort, mode: last, route }: LiveSettings): void => {
     chosen.delete(id)
     if (last !== mode || route !== undefined) chosen.set(id, { effort, mode: last, route })
     const oldest = chosen.keys().next()
     if (chosen.size > mostSettings && oldest.done !== true) chosen.delete(oldest.value)
   }
 
-  const made = Effect.fnUntraced(function*(id: Ids.SessionId): Effect.fn.Return<ExchangeSession, never, Needs | Scope.Scope> {
+  const makeSession = Effect.fnUntraced(function*(id: Ids.SessionId): Effect.fn.Return<ExchangeSession, never, Needs | Scope.Scope> {
     const scope = yield* Effect.scope
     // Closed behind the live session, whose last events are of the turn that it stops.
     const reading = yield* Scope.fork(scope)
     const before = chosen.get(id)
-    const input: ExchangeSession["input"] = { tools: ClientTools.withoutClients(options.tools), system: undefined, toolScope: undefined, offered: "[]" }
+    const input: ExchangeSession["input"] = { tools: ClientTools.excludeClients(options.tools), system: undefined, toolScope: undefined, offered: "[]" }
     const live = yield* LiveSession.make({
       session: { id, cwd },
       cwd,
@@ -212,13 +212,13 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       maxMode
     })
     if (before !== undefined) yield* live.setRoute(before.route)
-    yield* Effect.addFinalizer(() => Effect.map(live.state, (state) => remember(state.session.id, state)))
+    yield* Effect.addFinalizer(() => Effect.map(live.state, (state) => rememberSettings(state.session.id, state)))
     const now = yield* Clock.currentTimeMillis
     // Behind all numbers of an earlier opening, so that a reader of that one learns what it missed.
-    const feed = EventFeed.make(EventFeed.beginOf(now), secrets)
+    const feed = EventFeed.make(EventFeed.computeStartNumber(now), secrets)
     const session: ExchangeSession = { id, live, feed, calls: ClientTools.make(id, secrets), scope, input, isBusy: false, usedAt: now, freed: Effect.asVoid(Queue.offer(freed, undefined)) }
     const reader = yield* Scope.provide(live.subscribe({ whenBehind: "wait" }), reading)
-    const take = Effect.fnUntraced(function*(event: HostEvent) {
+    const handleEvent = Effect.fnUntraced(function*(event: HostEvent) {
       feed.publish(event)
       if (event._tag === "RunEvents") for (const one of event.events) if (one._tag === "UsageReported") spent = Usage.add(spent, one.usage)
       if (event._tag === "TurnStarted") turns++
@@ -230,20 +230,20 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       // It was answered, or taken back, just now.
       yield* Effect.ignore(live.answer(event.question.id, unread[event.question._tag]))
     })
-    const taking = yield* Effect.forkIn(Effect.ensuring(EventReaders.tellEach(reader, take), feed.end), reading)
+    const taking = yield* Effect.forkIn(Effect.ensuring(EventReaders.forEachEvent(reader, handleEvent), feed.end), reading)
     yield* Scope.addFinalizer(reading, Fiber.await(taking))
     yield* Effect.addFinalizer(() => session.calls.abandon)
     return session
   })
 
-  const open = Effect.fnUntraced(function*(id: Ids.SessionId): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
+  const openSession = Effect.fnUntraced(function*(id: Ids.SessionId): Effect.fn.Return<ExchangeSession, ApiError.ApiError> {
     yield* makeRoom
     // Not in the context of the request, which would stay as long as the session.
-    return yield* Effect.updateContext(sessions.open(id, made(id)), (_: Context.Context<never>) => services)
+    return yield* Effect.updateContext(sessions.open(id, makeSession(id)), (_: Context.Context<never>) => services)
   }, Effect.uninterruptible)
 
-  const stored = (id: string): Effect.Effect<Session, ApiError.ApiError> =>
-    Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), storeFailed).pipe(
+  const findStored = (id: string): Effect.Effect<Session, ApiError.ApiError> =>
+    Effect.mapError(Effect.flatMap(store.newest(Ids.SessionId.make(id)), store.get), toStoreError).pipe(
       // The session of another key is not there.
       Effect.map(Option.filter((found) => SessionAudience.isSeenBy(client, found.source))),
       Effect.flatMap(Option.match({
@@ -253,7 +253,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     )
 
   /** The open session that is in this part of a conversation: one that was compacted has the id that it was opened by. */
-  const openIn = Effect.fnUntraced(function*(id: Ids.SessionId) {
+  const findOpenPart = Effect.fnUntraced(function*(id: Ids.SessionId) {
     const byId = sessions.get(id)
     if (byId !== undefined) return byId
     for (const one of sessions.all()) if ((yield* one.live.state).session.id === id) return one
@@ -263,13 +263,13 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   return {
     source,
     find: Effect.fnUntraced(function*(id) {
-      const found = sessions.get(id) ?? (yield* opening.withPermits(1)(Effect.flatMap(stored(id), ({ id: newest }) =>
-        Effect.flatMap(openIn(newest), (other) => other === undefined ? open(newest) : Effect.succeed(other)))))
+      const found = sessions.get(id) ?? (yield* opening.withPermits(1)(Effect.flatMap(findStored(id), ({ id: newest }) =>
+        Effect.flatMap(findOpenPart(newest), (other) => other === undefined ? openSession(newest) : Effect.succeed(other)))))
       found.usedAt = yield* Clock.currentTimeMillis
       return found
     }),
-    begin: (id) => opening.withPermits(1)(open(id)),
-    stored,
+    begin: (id) => opening.withPermits(1)(openSession(id)),
+    stored: findStored,
     waitingFor: (results) => sessions.all().find(({ calls }) => calls.waiting().some(({ id }) => results.has(id))),
     close: sessions.close,
     counts: () => ({ open: sessions.all().length, turns, usage: spent, readers: sessions.all().reduce((sum, { feed }) => sum + feed.readers(), 0) }),

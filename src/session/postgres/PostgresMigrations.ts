@@ -119,7 +119,7 @@ export const migrate = Effect.fnUntraced(function*(
   all: ReadonlyArray<Migration> = migrations
 ): Effect.fn.Return<void, SqlError | SessionStoreError> {
   const known = all.at(-1)?.version ?? 0
-  const versionOf = Effect.gen(function*() {
+  const readVersion = Effect.gen(function*() {
     const [there] = yield* sql<{ readonly is_there: boolean }>`
       SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = ${schema} AND tablename = 'schema_version') AS is_there`
     if (there?.is_there !== true) return 0
@@ -131,11 +131,11 @@ export const migrate = Effect.fnUntraced(function*(
       message: `${place} was written by a newer version (schema ${version}; supported: ${known}): update hermes on this machine to use it`
     })
   })
-  if ((yield* versionOf) === known) return
+  if ((yield* readVersion) === known) return
   yield* sql.transaction(Effect.gen(function*() {
     yield* sql`SELECT pg_advisory_xact_lock(${migrating})`
     // Another process may have done it since.
-    const from = yield* versionOf
+    const from = yield* readVersion
     if (from === known) return
     if (from === 0) {
       yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`

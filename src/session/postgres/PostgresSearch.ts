@@ -26,14 +26,14 @@ const wordLength = 60
 /** Characters of all words of a message that the index takes; Postgres takes a megabyte. */
 const mostChars = 250_000
 
-const indexed = (word: string): string => SearchWords.cut(word, wordLength)
+const truncateWord = (word: string): string => SearchWords.truncateText(word, wordLength)
 
 /** The words of a folded text for the index; undefined where they are too many. */
-export const wordsOf = (folded: string): ReadonlyArray<string> | undefined => {
+export const listIndexWords = (folded: string): ReadonlyArray<string> | undefined => {
   const found = new Set<string>()
   let chars = 0
-  for (const { text } of SearchWords.words(folded)) {
-    const word = text.length <= wordLength ? text : indexed(text)
+  for (const { text } of SearchWords.splitWords(folded)) {
+    const word = text.length <= wordLength ? text : truncateWord(text)
     if (found.has(word)) continue
     found.add(word)
     if ((chars += word.length) > mostChars) return undefined
@@ -42,9 +42,9 @@ export const wordsOf = (folded: string): ReadonlyArray<string> | undefined => {
 }
 
 /** The words of an alternative in the language of the index; words are letters and digits, and so never part of that language. */
-const lexemesOf = ({ all }: SearchQuery.Alternative): ReadonlyArray<string> =>
+const toLexemes = ({ all }: SearchQuery.Alternative): ReadonlyArray<string> =>
   all.flatMap(({ prefix, words }) => words.flatMap((word, index) => {
-    const folded = indexed(SearchWords.fold(word))
+    const folded = truncateWord(SearchWords.fold(word))
     return folded === "" ? [] : [`'${folded}'${prefix && index === words.length - 1 ? ":*" : ""}`]
   }))
 
@@ -62,7 +62,7 @@ interface Row {
   readonly after_text: string
 }
 
-const neighbour = (role: SessionSearch.Role | null, text: string): SessionSearch.Neighbour | undefined =>
+const toNeighbour = (role: SessionSearch.Role | null, text: string): SessionSearch.Neighbour | undefined =>
   role === null ? undefined : { role, text }
 
 const toHit = (row: Row, snippet: string): SessionSearch.Hit => ({
@@ -70,26 +70,26 @@ const toHit = (row: Row, snippet: string): SessionSearch.Hit => ({
   messageId: row.position,
   role: row.role,
   snippet,
-  before: neighbour(row.before_role, row.before_text),
-  after: neighbour(row.after_role, row.after_text)
+  before: toNeighbour(row.before_role, row.before_text),
+  after: toNeighbour(row.after_role, row.after_text)
 })
 
 /** Makes the search over an open client. */
 export const make = (sql: Client, read: Run): SessionSearch.Service => {
   const length = sql.literal(String(SessionSearch.neighbourLength))
-  const holds = (alternative: SearchQuery.Alternative): Fragment => {
-    const lexemes = lexemesOf(alternative)
+  const matchAlternative = (alternative: SearchQuery.Alternative): Fragment => {
+    const lexemes = toLexemes(alternative)
     const inText = alternative.all.flatMap(({ words }) => words.map((word) => sql`position(${SearchWords.fold(word)} in m.folded) > 0`))
     return lexemes.length === 0 ? sql`TRUE` : sql`(m.words @@ CAST(${lexemes.join(" & ")} AS tsquery) OR (m.words IS NULL AND ${sql.and(inText)}))`
   }
-  const filters = (options: SessionSearch.SearchOptions): ReadonlyArray<Fragment> => [
+  const buildFilters = (options: SessionSearch.SearchOptions): ReadonlyArray<Fragment> => [
     sql`s.source NOT IN ${sql.in(SessionSearch.hiddenSources)}`,
     ...(options.sessionId === undefined ? [] : [sql`m.session_id = ${options.sessionId}`]),
     ...(options.except === undefined || options.except.length === 0 ? [] : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
     ...(options.roles === undefined ? [] : [options.roles.length === 0 ? sql`FALSE` : sql`m.role IN ${sql.in(options.roles)}`])
   ]
 
-  const found = Effect.fnUntraced(function*(query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) {
+  const findHits = Effect.fnUntraced(function*(query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) {
     const isOldestFirst = options.sort === "oldest"
     const hits: Array<SessionSearch.Hit> = []
     let beyond = sql`TRUE`
@@ -100,7 +100,7 @@ export const make = (sql: Client, read: Run): SessionSearch.Service => {
         FROM messages m JOIN sessions s ON s.id = m.session_id
           LEFT JOIN messages b ON b.session_id = m.session_id AND b.position = m.position - 1
           LEFT JOIN messages a ON a.session_id = m.session_id AND a.position = m.position + 1
-        WHERE ${sql.and([beyond, sql.or(query.map(holds)), ...filters(options)])}
+        WHERE ${sql.and([beyond, sql.or(query.map(matchAlternative)), ...buildFilters(options)])}
         ORDER BY m.id ${isOldestFirst ? sql`ASC` : sql`DESC`} LIMIT ${pageSize}`
       for (const row of rows) {
         const snippet = SearchScan.find(query, { content: row.content, toolNames: row.tool_name, toolCalls: row.tool_calls })
@@ -117,7 +117,7 @@ export const make = (sql: Client, read: Run): SessionSearch.Service => {
     search: (input, options = {}) => {
       const query = SearchQuery.parse(input)
       const limit = Math.max(0, options.limit ?? SessionSearch.defaultLimit)
-      return query.length === 0 || limit === 0 ? Effect.succeed([]) : read("search", found(query, options, limit))
+      return query.length === 0 || limit === 0 ? Effect.succeed([]) : read("search", findHits(query, options, limit))
     }
   }
 }

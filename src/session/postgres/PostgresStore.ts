@@ -25,7 +25,7 @@ import * as Leases from "../../platform/Leases.ts"
 import * as PostgresClient from "../../platform/PostgresClient.ts"
 import * as PostgresFailure from "../../platform/PostgresFailure.ts"
 import * as PostgresLeases from "../../platform/PostgresLeases.ts"
-import { promptLength, type Service as SessionActivity, type Spoken } from "../SessionActivity.ts"
+import { promptLength, type Service as SessionActivity, type SpokenCounts } from "../SessionActivity.ts"
 import type { SharedBackend } from "../SessionBackend.ts"
 import * as SearchWords from "../SearchWords.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
@@ -48,15 +48,15 @@ const exact: SqlStore.SqlPlace["exact"] = {
 }
 
 /** The text as search sees it. */
-const searched = (text: string): string => text.replaceAll("\0", " ").toWellFormed()
+const toSearchText = (text: string): string => text.replaceAll("\0", " ").toWellFormed()
 
 /** Origin of a stored message, and the session that it was copied from, as its entry in the record has them. */
-const entryOf = (body: string): { readonly origin: unknown; readonly isCopy: boolean } => {
-  const { copyOf = null, origin } = Json.fields(Option.getOrUndefined(Json.parse(body)))
+const readOrigin = (body: string): { readonly origin: unknown; readonly isCopy: boolean } => {
+  const { copyOf = null, origin } = Json.readFields(Option.getOrUndefined(Json.parse(body)))
   return { origin, isCopy: copyOf !== null }
 }
 
-const activityOf = (
+const makeActivity = (
   sql: PostgresClient.Client,
   read: SqlStore.Run,
   { sequence, since }: SqlRecord.SqlRecord,
@@ -75,9 +75,9 @@ const activityOf = (
         SELECT m.session_id AS id, m.created_at AS at, substr(m.content, 1, ${promptLength}) AS text, r.body
         FROM messages m LEFT JOIN run_record r ON r.session_id = m.session_id AND r.position = m.position AND r.kind = 'MessageAppended'
         WHERE m.role = 'user' AND m.created_at >= ${since} AND m.created_at < ${until} AND substr(m.content, 1, 6) = '<skill'`
-      const spoken = new Map<string, { messages: number; userMessages: number; skills: Array<Spoken["skills"][number]> }>()
+      const spoken = new Map<string, { messages: number; userMessages: number; skills: Array<SpokenCounts["skills"][number]> }>()
       for (const { body, id } of rows) {
-        const entry = entryOf(body)
+        const entry = readOrigin(body)
         if (entry.isCopy) continue
         const counts = spoken.get(id) ?? { messages: 0, userMessages: 0, skills: [] }
         counts.messages++
@@ -85,8 +85,8 @@ const activityOf = (
         spoken.set(id, counts)
       }
       for (const { at, body, id, text } of chosen) {
-        const name = StoredForm.chosenSkill(text)
-        if (name !== undefined && (body === null || !entryOf(body).isCopy)) spoken.get(id)?.skills.push({ name, at })
+        const name = StoredForm.findChosenSkill(text)
+        if (name !== undefined && (body === null || !readOrigin(body).isCopy)) spoken.get(id)?.skills.push({ name, at })
       }
       return spoken
     })),
@@ -118,16 +118,16 @@ const make = (
 
   /** True for the session of no lease of this process, and for the owner of its lease. */
   const isOurs = (id: string) => {
-    const owner = leases.ownerOf(Leases.sessionName(id))
-    return owner === undefined ? sql`TRUE` : sql`EXISTS (SELECT 1 FROM leases WHERE name = ${Leases.sessionName(id)} AND owner = ${owner})`
+    const owner = leases.ownerOf(Leases.toSessionName(id))
+    return owner === undefined ? sql`TRUE` : sql`EXISTS (SELECT 1 FROM leases WHERE name = ${Leases.toSessionName(id)} AND owner = ${owner})`
   }
 
   const append: SqlStore.SqlPlace["append"] = (id, { answered, calls, now, rows }) => {
     const added = JSON.stringify(rows.map(({ content, envelope, role, toolCalls, toolNames }, index) => {
-      const texts = [content, toolNames, toolCalls].map(searched)
+      const texts = [content, toolNames, toolCalls].map(toSearchText)
       const [text = "", names = "", written = ""] = texts
       const folded = SearchWords.fold(texts.join("\n"))
-      const words = PostgresSearch.wordsOf(folded)
+      const words = PostgresSearch.listIndexWords(folded)
       return { index, role, content: text, tool_name: names, tool_calls: written, folded: words === undefined ? folded : "", words, envelope }
     }))
     return write("append", Effect.gen(function*() {
@@ -149,7 +149,7 @@ const make = (
       yield* sql.identified(after?.xact)
       if (after !== undefined) return after.message_count - rows.length
       const [there] = yield* sql`SELECT 1 FROM sessions WHERE id = ${id}`
-      return there === undefined ? undefined : yield* StoreFailure.sessionLost(id)
+      return there === undefined ? undefined : yield* StoreFailure.makeLostSessionError(id)
     }))
   }
 
@@ -173,7 +173,7 @@ const make = (
           )
           SELECT (SELECT session_id FROM missing) AS missing, CAST(pg_current_xact_id() AS TEXT) AS xact`
         yield* sql.identified(end?.xact)
-        if (typeof end?.missing === "string") return yield* StoreFailure.sessionUnknown("record", end.missing)
+        if (typeof end?.missing === "string") return yield* StoreFailure.makeUnknownSessionError("record", end.missing)
       }))
   })
 
@@ -196,7 +196,7 @@ const make = (
           )
           SELECT is_ours FROM found`),
         // A call that another process may have begun is not run here.
-        ([found]) => found?.is_ours === false ? Effect.fail(StoreFailure.sessionLost(id)) : Effect.succeed(found !== undefined)
+        ([found]) => found?.is_ours === false ? Effect.fail(StoreFailure.makeLostSessionError(id)) : Effect.succeed(found !== undefined)
       ),
     addUsage: (id, { model, provider }, counted) =>
       write("recordUsage", Effect.gen(function*() {
@@ -232,7 +232,7 @@ const make = (
     record,
     store,
     search: PostgresSearch.make(sql, read),
-    activity: activityOf(sql, read, record, PostgresLeases.heldSessions(sql)),
+    activity: makeActivity(sql, read, record, PostgresLeases.listHeldSessions(sql)),
     together: (writes) =>
       Effect.catchIf(sql.transaction(writes), isSqlError, (error) => Effect.fail(described("write")(error)))
   }
@@ -242,10 +242,10 @@ const make = (
 export const open = Effect.fnUntraced(function*(
   options: PostgresClient.Options
 ): Effect.fn.Return<SharedBackend, SessionStoreError, Scope.Scope> {
-  const described = (operation: string) => (error: SqlError): SessionStoreError =>
+  const toStoreError = (operation: string) => (error: SqlError): SessionStoreError =>
     new SessionStoreError({ operation, message: PostgresFailure.describe(options.url, error), cause: error.reason.cause })
-  const sql = yield* Effect.mapError(PostgresClient.open(options), described("open"))
-  const place = `Postgres at ${PostgresFailure.place(options.url)}`
-  yield* Effect.catchTag(PostgresMigrations.migrate(sql, PostgresClient.schemaOf(options.url), place), "SqlError", (error) => Effect.fail(described("open")(error)))
-  return make(sql, yield* PostgresLeases.holdProcess(sql), described)
+  const sql = yield* Effect.mapError(PostgresClient.open(options), toStoreError("open"))
+  const place = `Postgres at ${PostgresFailure.formatPlace(options.url)}`
+  yield* Effect.catchTag(PostgresMigrations.migrate(sql, PostgresClient.readSchemaName(options.url), place), "SqlError", (error) => Effect.fail(toStoreError("open")(error)))
+  return make(sql, yield* PostgresLeases.holdProcess(sql), toStoreError)
 })

@@ -49,14 +49,14 @@ const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, StoredForm.
   const { at, event, sessionId, turnId } = entry
   const position = event._tag === "MessageAppended" ? event.position ?? null : null
   return Result.map(StoredForm.encodeEvent(event, true), (body) =>
-    [sessionId, turnId, at, RecordEvent.version, event._tag, RunRecord.contentKey(entry) ?? null, position, body])
+    [sessionId, turnId, at, RecordEvent.version, event._tag, RunRecord.getContentKey(entry) ?? null, position, body])
 }
 
 const readRow = ({ body, envelope, version }: EntryRow): StoredForm.Reading<RecordEvent.RecordEvent> =>
   StoredForm.readEvent(Option.getOrUndefined(Json.parse(body)), envelope ?? undefined, version)
 
 const fromRow = (row: EntryRow): Option.Option<RecordEvent.Entry> =>
-  Option.map(StoredForm.valueOf(readRow(row)), (event) => ({ sessionId: row.session_id, turnId: row.turn_id, at: row.at, event }))
+  Option.map(StoredForm.getValue(readRow(row)), (event) => ({ sessionId: row.session_id, turnId: row.turn_id, at: row.at, event }))
 
 /** The record in a database: what is masked already is kept, and read again. */
 export interface SqlRecord extends Pick<RunRecord.Service, "read" | "unread">, Pick<SessionActivity, "sequence" | "since"> {
@@ -78,7 +78,7 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
   let lost = 0
   let reason = ""
 
-  const failed = (count: number, error: SessionStoreError): Effect.Effect<void> =>
+  const reportLoss = (count: number, error: SessionStoreError): Effect.Effect<void> =>
     Effect.suspend(() => {
       const isFirst = lost === 0
       lost += count
@@ -86,11 +86,11 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
       return isFirst ? Effect.logWarning(`Run record: entries are not written: ${error.message}`) : Effect.void
     })
 
-  const gapBefore = (first: RecordEvent.Entry): ReadonlyArray<RecordEvent.Entry> =>
+  const makeGapBefore = (first: RecordEvent.Entry): ReadonlyArray<RecordEvent.Entry> =>
     lost === 0 ? [] : [{ ...first, event: { _tag: "Gap", entries: lost, reason } }]
 
   /** Rows of entries; the fault of the first that has no stored form. */
-  const rowsOf = (entries: ReadonlyArray<RecordEvent.Entry>): Result.Result<ReadonlyArray<Columns>, SessionStoreError> => {
+  const toRows = (entries: ReadonlyArray<RecordEvent.Entry>): Result.Result<ReadonlyArray<Columns>, SessionStoreError> => {
     const rows: Array<Columns> = []
     for (const entry of entries) {
       const columns = toColumns(entry)
@@ -107,18 +107,18 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
     Effect.suspend(() => {
       const [first] = entries
       if (first === undefined) return Effect.void
-      const rows = rowsOf(lost === 0 ? entries : [...gapBefore(first), ...entries])
-      if (Result.isFailure(rows)) return failed(entries.length, rows.failure)
+      const rows = toRows(lost === 0 ? entries : [...makeGapBefore(first), ...entries])
+      if (Result.isFailure(rows)) return reportLoss(entries.length, rows.failure)
       return Effect.matchEffect(
         keepRows(rows.success),
         {
           onSuccess: () => lost === 0 ? Effect.void : afterwards(Effect.sync(() => void (lost = 0))),
-          onFailure: (error) => failed(entries.length, error)
+          onFailure: (error) => reportLoss(entries.length, error)
         }
       )
     })
 
-  const where = ({ kinds, origins, sessionId, turnId }: RunRecord.Filter, after: number) =>
+  const buildCondition = ({ kinds, origins, sessionId, turnId }: RunRecord.Filter, after: number) =>
     sql.and([
       sql`run_record.id > ${after}`,
       ...(sessionId === undefined ? [] : [sql`run_record.session_id = ${sessionId}`]),
@@ -129,16 +129,16 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
       ...(origins === undefined ? [] : [sql.or(["run_record.kind <> 'MessageAppended'", ...origins.map((origin) => sql`run_record.body LIKE ${`%"origin":"${origin}"%`}`)])])
     ])
 
-  const rowsAfter = (filter: RunRecord.Filter, after: number): Effect.Effect<ReadonlyArray<EntryRow>, SessionStoreError> =>
+  const readRowsAfter = (filter: RunRecord.Filter, after: number): Effect.Effect<ReadonlyArray<EntryRow>, SessionStoreError> =>
     read("record", sql<EntryRow>`
       SELECT run_record.id, run_record.session_id, run_record.turn_id, at, version, kind, body, envelope
       FROM run_record LEFT JOIN messages
         ON messages.session_id = run_record.session_id AND messages.position = run_record.position
-      WHERE ${where(filter, after)} ORDER BY run_record.id LIMIT ${pageSize}`)
+      WHERE ${buildCondition(filter, after)} ORDER BY run_record.id LIMIT ${pageSize}`)
 
-  const rows = (filter: RunRecord.Filter, from = 0): Stream.Stream<EntryRow, SessionStoreError> =>
+  const streamRows = (filter: RunRecord.Filter, from = 0): Stream.Stream<EntryRow, SessionStoreError> =>
     Stream.paginate(from, (after) =>
-      Effect.map(rowsAfter(filter, after), (page) => [
+      Effect.map(readRowsAfter(filter, after), (page) => [
         page,
         page.length < pageSize ? Option.none<number>() : Option.map(Option.fromUndefinedOr(page.at(-1)), ({ id }) => id)
       ]))
@@ -147,18 +147,18 @@ export const make = ({ afterwards, keep: keepRows, read, sql }: RecordPlace): Sq
     keep,
     afterwards,
     read: (filter = {}) =>
-      Stream.flatMap(rows(filter), (row) => Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })).pipe(
-        Stream.filter(RunRecord.fits({ origins: filter.origins }))
+      Stream.flatMap(streamRows(filter), (row) => Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })).pipe(
+        Stream.filter(RunRecord.isInFilter({ origins: filter.origins }))
       ),
     sequence: Effect.map(
       read("record", sql<{ readonly id: number | null }>`SELECT max(id) AS id FROM run_record`),
       ([newest]) => newest?.id ?? 0
     ),
     since: (after, filter = {}) =>
-      Stream.flatMap(rows(filter, after), (row) =>
+      Stream.flatMap(streamRows(filter, after), (row) =>
         Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: (entry) => Stream.succeed({ sequence: row.id, entry }) })).pipe(
-        Stream.filter(({ entry }) => RunRecord.fits({ origins: filter.origins })(entry))
+        Stream.filter(({ entry }) => RunRecord.isInFilter({ origins: filter.origins })(entry))
       ),
-    unread: (filter = {}) => Stream.runFold(rows(filter), () => Unread.none, (sum, row) => Unread.count(sum, readRow(row)))
+    unread: (filter = {}) => Stream.runFold(streamRows(filter), () => Unread.none, (sum, row) => Unread.addReading(sum, readRow(row)))
   }
 }

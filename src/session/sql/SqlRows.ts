@@ -28,7 +28,7 @@ type CostColumns = {
 }
 
 /** Counters and cost of model calls. A type and not an interface: only those are records. */
-export type Counted = UsageColumns & CostColumns
+export type UsageCounts = UsageColumns & CostColumns
 
 /** A row of `sessions`. */
 export type SessionRow = UsageColumns & CostColumns & {
@@ -97,7 +97,7 @@ export const toCost = (row: CostColumns): Cost.Spent => ({
 })
 
 /** Counters of several calls; status and source of the cost are those of the last. */
-export const sum = (before: Counted, last: Counted): Counted => ({
+export const sum = (before: UsageCounts, last: UsageCounts): UsageCounts => ({
   input_tokens: before.input_tokens + last.input_tokens,
   output_tokens: before.output_tokens + last.output_tokens,
   cache_read_tokens: before.cache_read_tokens + last.cache_read_tokens,
@@ -110,7 +110,7 @@ export const sum = (before: Counted, last: Counted): Counted => ({
 })
 
 /** The row that a session begins with. */
-export const newSession = (session: NewSession, title: string | null, now: number): SessionRow => ({
+export const makeSessionRow = (session: NewSession, title: string | null, now: number): SessionRow => ({
   id: session.id,
   source: session.source,
   provider: session.provider,
@@ -125,7 +125,7 @@ export const newSession = (session: NewSession, title: string | null, now: numbe
   message_count: 0,
   tool_call_count: 0,
   ...fromUsage(Usage.zero),
-  ...fromCost(Cost.spent(Cost.nothing)),
+  ...fromCost(Cost.toSpent(Cost.nothing)),
   system_prompt: session.systemPrompt,
   continues_session_id: session.continues ?? null,
   has_own_prompt: session.hasOwnPrompt === true ? 1 : 0

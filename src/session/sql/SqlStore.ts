@@ -30,7 +30,7 @@ export type Run = <A>(
 ) => Effect.Effect<A, SessionStoreError>
 
 /** Messages to be added to a session, as they are stored. */
-export interface Appended {
+export interface AppendedMessages {
   readonly rows: ReadonlyArray<SqlRows.NewMessage>
   /** Tool calls in them, and ids of the calls that they answer. */
   readonly calls: number
@@ -51,24 +51,24 @@ export interface SqlPlace {
   /** Form of a text that has to come back byte for byte. */
   readonly exact: { readonly encode: (text: string) => string; readonly decode: (text: string) => string }
   /** Adds messages in one transaction; returns the position of the first, and undefined where there is no such session. */
-  readonly append: (id: SessionId, appended: Appended) => Effect.Effect<number | undefined, SessionStoreError>
+  readonly append: (id: SessionId, appended: AppendedMessages) => Effect.Effect<number | undefined, SessionStoreError>
   /** Notes that calls of a session begin; false where there is no such session. */
   readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<boolean, SessionStoreError>
   /** Adds counters to the sums of a session and of its model; false where there is no such session. */
   readonly addUsage: (
     id: SessionId,
     model: Pick<SessionStore.UsageRecord, "provider" | "model">,
-    counted: SqlRows.Counted
+    counted: SqlRows.UsageCounts
   ) => Effect.Effect<boolean, SessionStoreError>
   /** Waits until what was written is safe; absent where it is when it returns. */
   readonly committed?: Effect.Effect<void, SessionStoreError> | undefined
 }
 
 /** The columns of a new message. */
-const encode = (message: Prompt.Message): Result.Result<SqlRows.NewMessage, SessionStoreError> =>
+const encodeMessage = (message: Prompt.Message): Result.Result<SqlRows.NewMessage, SessionStoreError> =>
   Result.mapBoth(StoredForm.encode(message), {
     onSuccess: (envelope) => {
-      const { content, toolCalls, toolNames } = StoredForm.searchText(message)
+      const { content, toolCalls, toolNames } = StoredForm.extractSearchText(message)
       return { role: message.role, envelope, content, toolNames, toolCalls }
     },
     onFailure: ({ cause, message: problem }) =>
@@ -98,19 +98,19 @@ const maxContinuations = 10_000
 /** Makes the session store in a database. */
 export const make = ({ addUsage, append, begin, committed, exact, leases, made, read, sql, write }: SqlPlace): SessionStore.Service => {
   const toSession = (row: SqlRows.SessionRow): SessionStore.Session => SqlRows.toSession({ ...row, system_prompt: exact.decode(row.system_prompt) })
-  const session = (rows: ReadonlyArray<SqlRows.SessionRow>): Option.Option<SessionStore.Session> =>
+  const toFirstSession = (rows: ReadonlyArray<SqlRows.SessionRow>): Option.Option<SessionStore.Session> =>
     Option.map(Option.fromUndefinedOr(rows[0]), toSession)
-  const one = (operation: string, rows: Effect.Effect<ReadonlyArray<SqlRows.SessionRow>, SqlError>) =>
-    read(operation, Effect.map(rows, session))
-  const many = (operation: string, rows: Effect.Effect<ReadonlyArray<SqlRows.SessionRow>, SqlError>) =>
+  const readOne = (operation: string, rows: Effect.Effect<ReadonlyArray<SqlRows.SessionRow>, SqlError>) =>
+    read(operation, Effect.map(rows, toFirstSession))
+  const readMany = (operation: string, rows: Effect.Effect<ReadonlyArray<SqlRows.SessionRow>, SqlError>) =>
     read(operation, Effect.map(rows, (rows) => rows.map(toSession)))
 
-  const byId = (id: string) => one("get", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${id}`)
+  const findById = (id: string) => readOne("get", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${id}`)
   const newestFirst = sql`ORDER BY updated_at DESC, ${sql.literal(made)} DESC`
 
   /** For updates that return the id they touched: none means that there is no such session. */
-  const touched = (operation: string, id: string, rows: ReadonlyArray<unknown>) =>
-    rows.length === 0 ? Effect.fail(StoreFailure.sessionUnknown(operation, id)) : Effect.void
+  const requireRow = (operation: string, id: string, rows: ReadonlyArray<unknown>) =>
+    rows.length === 0 ? Effect.fail(StoreFailure.makeUnknownSessionError(operation, id)) : Effect.void
 
   /** Leases of the sessions that are owned through this store. */
   const owned = new Map<string, Leases.Lease<SessionStoreError>>()
@@ -118,18 +118,18 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
     owned.get(id)?.isHeld ?? Effect.succeed(true)
 
   const appendHeld = (id: SessionId, messages: ReadonlyArray<Prompt.Message>): Effect.Effect<number, SessionStoreError> =>
-    Effect.flatMap(StoredForm.maskedMessages(messages), (masked) => {
-      const rows = Result.all(masked.map(encode))
+    Effect.flatMap(StoredForm.maskMessages(messages), (masked) => {
+      const rows = Result.all(masked.map(encodeMessage))
       if (Result.isFailure(rows)) return Effect.fail(rows.failure)
-      const answered = messages.flatMap(Conversation.resultIds)
-      const calls = messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
+      const answered = messages.flatMap(Conversation.listResultIds)
+      const calls = messages.reduce((count, message) => count + Conversation.listToolCalls(message).length, 0)
       return Effect.clockWith((clock) =>
         Effect.flatMap(append(id, { rows: rows.success, calls, answered, now: clock.currentTimeMillisUnsafe() }), (first) =>
-          first === undefined ? StoreFailure.sessionUnknown("append", id) : Effect.succeed(first)))
+          first === undefined ? StoreFailure.makeUnknownSessionError("append", id) : Effect.succeed(first)))
     })
 
   const acquire: SessionStore.Service["acquire"] = Effect.fnUntraced(function*(id) {
-    const lease = yield* leases.take(Leases.sessionName(id)).pipe(
+    const lease = yield* leases.take(Leases.toSessionName(id)).pipe(
       Effect.catchTag("LeaseTaken", ({ isOwn, pid }) =>
         Effect.fail(new SessionBusy({ sessionId: id, ...(isOwn ? {} : { pid }) })))
     )
@@ -141,21 +141,21 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
     return { lost: Effect.andThen(lease.lost, Effect.fail(new SessionBusy({ sessionId: id }))) }
   })
 
-  const titleIsFree = (operation: string, id: string, title: string) =>
+  const requireFreeTitle = (operation: string, id: string, title: string) =>
     Effect.flatMap(
       sql<{ readonly id: string }>`SELECT id FROM sessions WHERE title = ${title} AND id <> ${id}`,
-      ([owner]) => owner === undefined ? Effect.void : Effect.fail(StoreFailure.titleTaken(operation, title, owner.id))
+      ([owner]) => owner === undefined ? Effect.void : Effect.fail(StoreFailure.makeTakenTitleError(operation, title, owner.id))
     )
 
-  const stored = (id: SessionId, from: number, to: number) =>
+  const readStored = (id: SessionId, from: number, to: number) =>
     read("messages", sql<StoredMessage>`
       SELECT envelope, position FROM messages WHERE session_id = ${id} AND position >= ${from} AND position < ${to} ORDER BY position`)
   const readMessage = (id: SessionId, { envelope, position }: StoredMessage): Result.Result<Prompt.Message, SessionStoreError> =>
     Result.mapError(StoredForm.decode(envelope), ({ cause, message }) =>
       new SessionStoreError({ operation: "messages", message: `message ${position} of session ${id} ${message}`, cause }))
 
-  const decoded = Effect.fnUntraced(function*(id: SessionId, from: number, to: number): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
-    const rows = yield* stored(id, from, to)
+  const readRange = Effect.fnUntraced(function*(id: SessionId, from: number, to: number): Effect.fn.Return<Pick<ReadSession, "messages" | "next">, SessionStoreError> {
+    const rows = yield* readStored(id, from, to)
     const messages = yield* Effect.forEach(rows, (row) => Effect.fromResult(readMessage(id, row)))
     // Positions of a repaired session may have gaps.
     return { messages, next: (rows.at(-1)?.position ?? from - 1) + 1 }
@@ -164,7 +164,7 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
   const sessionsRead = new Map<SessionId, ReadSession>()
 
   /** All messages of a session. Those that were read before are neither read nor decoded again: nobody rewrites them. */
-  const whole = Effect.fnUntraced(function*(id: SessionId): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError> {
+  const readAllMessages = Effect.fnUntraced(function*(id: SessionId): Effect.fn.Return<ReadonlyArray<Prompt.Message>, SessionStoreError> {
     const [row] = yield* read("messages", sql<Pick<ReadSession, "row" | "startedAt"> & { readonly count: number }>`
       SELECT ${sql.literal(made)} AS row, started_at AS "startedAt", message_count AS count FROM sessions WHERE id = ${id}`)
     if (row === undefined) return []
@@ -172,7 +172,7 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
     // Another session may have the id of one that was removed.
     const isSame = before !== undefined && before.row === row.row && before.startedAt === row.startedAt && before.messages.length <= row.count
     const known = isSame ? before : { messages: [], next: 0 }
-    const added = yield* decoded(id, known.next, Number.MAX_SAFE_INTEGER)
+    const added = yield* readRange(id, known.next, Number.MAX_SAFE_INTEGER)
     const messages = [...known.messages, ...added.messages]
     sessionsRead.delete(id)
     sessionsRead.set(id, { row: row.row, startedAt: row.startedAt, messages, next: added.next })
@@ -188,11 +188,11 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
       const mask = yield* StoredForm.heldMask
       const title = session.title === undefined ? null : yield* Title.clean("create", mask(session.title))
       const now = yield* Clock.currentTimeMillis
-      const row: SqlRows.SessionRow = SqlRows.newSession({ ...session, systemPrompt: exact.encode(mask(session.systemPrompt)) }, title, now)
+      const row: SqlRows.SessionRow = SqlRows.makeSessionRow({ ...session, systemPrompt: exact.encode(mask(session.systemPrompt)) }, title, now)
       return yield* write("create", Effect.gen(function*() {
         const taken = yield* sql`SELECT 1 FROM sessions WHERE id = ${session.id}`
-        if (taken.length > 0) return yield* StoreFailure.sessionExists(session.id)
-        if (title !== null) yield* titleIsFree("create", session.id, title)
+        if (taken.length > 0) return yield* StoreFailure.makeExistingSessionError(session.id)
+        if (title !== null) yield* requireFreeTitle("create", session.id, title)
         yield* sql`INSERT INTO sessions ${sql.insert(row)}`
         return toSession(row)
       }))
@@ -201,7 +201,7 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
     acquire,
 
     begin: (id, callIds) =>
-      Effect.flatMap(begin(id, callIds.map(exact.encode)), (isThere) => isThere ? Effect.void : Effect.fail(StoreFailure.sessionUnknown("begin", id))),
+      Effect.flatMap(begin(id, callIds.map(exact.encode)), (isThere) => isThere ? Effect.void : Effect.fail(StoreFailure.makeUnknownSessionError("begin", id))),
 
     begun: (id) =>
       read("begun", Effect.map(
@@ -214,32 +214,32 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
         const lease = owned.get(id)
         return lease === undefined
           ? appendHeld(id, messages)
-          : Effect.flatMap(lease.isHeld, (isHeld) => isHeld ? appendHeld(id, messages) : StoreFailure.sessionLost(id))
+          : Effect.flatMap(lease.isHeld, (isHeld) => isHeld ? appendHeld(id, messages) : StoreFailure.makeLostSessionError(id))
       }),
 
     recordUsage: (id, { cost, provider, model, usage }) => {
-      const counted: SqlRows.Counted = { ...SqlRows.fromUsage(usage), ...SqlRows.fromCost(cost) }
+      const counted: SqlRows.UsageCounts = { ...SqlRows.fromUsage(usage), ...SqlRows.fromCost(cost) }
       return Effect.flatMap(addUsage(id, { provider, model }, counted), (isThere) =>
-        isThere ? Effect.void : Effect.fail(StoreFailure.sessionUnknown("recordUsage", id)))
+        isThere ? Effect.void : Effect.fail(StoreFailure.makeUnknownSessionError("recordUsage", id)))
     },
 
     end: Effect.fnUntraced(function*(id, reason) {
       const now = yield* Clock.currentTimeMillis
       yield* write("end", Effect.flatMap(
         sql`UPDATE sessions SET ended_at = ${now}, end_reason = ${reason} WHERE id = ${id} RETURNING id`,
-        (rows) => touched("end", id, rows)
+        (rows) => requireRow("end", id, rows)
       ))
     }),
 
     continueIn: Effect.fnUntraced(function*(id, { endReason, messages, ...session }) {
-      if (!(yield* isHeld(id))) return yield* StoreFailure.sessionLost(id)
+      if (!(yield* isHeld(id))) return yield* StoreFailure.makeLostSessionError(id)
       return yield* write("continue", Effect.gen(function*() {
-        const found = yield* byId(id)
-        if (Option.isNone(found)) return yield* StoreFailure.sessionUnknown("continue", id)
+        const found = yield* findById(id)
+        if (Option.isNone(found)) return yield* StoreFailure.makeUnknownSessionError("continue", id)
         const [newer] = yield* sql<{ readonly id: string }>`SELECT id FROM sessions WHERE continues_session_id = ${id}`
-        if (newer !== undefined) return yield* StoreFailure.sessionContinued(id, newer.id)
+        if (newer !== undefined) return yield* StoreFailure.makeContinuedSessionError(id, newer.id)
         const { cwd, hasOwnPrompt, source, title } = found.value
-        const prefix = title === undefined ? "" : Title.family(title)
+        const prefix = title === undefined ? "" : Title.formatFamilyPrefix(title)
         const taken = title === undefined ? [] : yield* sql<{ readonly title: string }>`
           SELECT title FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`
         yield* store.create({
@@ -249,13 +249,13 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
           cwd,
           parentId: id,
           continues: id,
-          title: title === undefined ? undefined : Title.next(title, taken.map((one) => one.title))
+          title: title === undefined ? undefined : Title.makeNext(title, taken.map((one) => one.title))
         })
         yield* store.append(session.id, messages)
         yield* store.end(session.id, endReason)
         yield* store.end(id, "compression")
         const [row] = yield* sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id = ${session.id}`
-        return row === undefined ? yield* StoreFailure.sessionUnknown("continue", session.id) : toSession(row)
+        return row === undefined ? yield* StoreFailure.makeUnknownSessionError("continue", session.id) : toSession(row)
       }))
     }),
 
@@ -274,8 +274,8 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
     rename: Effect.fnUntraced(function*(id, wanted) {
       const title = yield* Title.clean("rename", (yield* StoredForm.heldMask)(wanted))
       yield* write("rename", Effect.gen(function*() {
-        yield* titleIsFree("rename", id, title)
-        yield* touched("rename", id, yield* sql`UPDATE sessions SET title = ${title} WHERE id = ${id} RETURNING id`)
+        yield* requireFreeTitle("rename", id, title)
+        yield* requireRow("rename", id, yield* sql`UPDATE sessions SET title = ${title} WHERE id = ${id} RETURNING id`)
       }))
     }),
 
@@ -284,46 +284,46 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
         sessionsRead.delete(id)
         // Before their session, so that the full-text index hears of each.
         yield* sql`DELETE FROM messages WHERE session_id = ${id}`
-        yield* touched("remove", id, yield* sql`DELETE FROM sessions WHERE id = ${id} RETURNING id`)
+        yield* requireRow("remove", id, yield* sql`DELETE FROM sessions WHERE id = ${id} RETURNING id`)
       })),
 
-    get: byId,
+    get: findById,
 
-    messages: (id, range) => range === undefined ? whole(id) : Effect.map(decoded(id, range.from, range.to), ({ messages }) => messages),
+    messages: (id, range) => range === undefined ? readAllMessages(id) : Effect.map(readRange(id, range.from, range.to), ({ messages }) => messages),
 
     readable: (id) =>
-      Effect.map(stored(id, 0, Number.MAX_SAFE_INTEGER), (rows) => {
+      Effect.map(readStored(id, 0, Number.MAX_SAFE_INTEGER), (rows) => {
         const [messages, faults] = Arr.partition(rows, (row) => Result.map(readMessage(id, row), (message) => ({ position: row.position, message })))
         return { messages, faults: faults.map(({ message }) => message) }
       }),
 
     list: (options) =>
-      many(
+      readMany(
         "list",
         sql<SqlRows.SessionRow>`
           SELECT * FROM sessions ${options?.source === undefined ? sql`` : sql`WHERE source = ${options.source}`}
           ${newestFirst} LIMIT ${Math.max(0, options?.limit ?? SessionStore.defaultLimit)}`
       ),
 
-    resolve: Reference.resolve({
-      byId,
+    resolve: Reference.makeResolver({
+      byId: findById,
       byIdPrefix: (prefix) =>
-        many(
+        readMany(
           "resolve",
           sql<SqlRows.SessionRow>`
             SELECT * FROM sessions WHERE substr(id, 1, length(${prefix})) = ${prefix}
             ${newestFirst} LIMIT ${Reference.maxCandidates}`
         ),
-      byTitle: (title) => one("resolve", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE title = ${title}`),
+      byTitle: (title) => readOne("resolve", sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE title = ${title}`),
       byTitlePrefix: (prefix) =>
-        many("resolve", sql<SqlRows.SessionRow>`
+        readMany("resolve", sql<SqlRows.SessionRow>`
           SELECT * FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`),
       names: read("resolve", Effect.map(
         sql<{ readonly id: string; readonly title: string | null }>`
           SELECT id, title FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst}`,
         (rows) => rows.flatMap(({ id, title }) => title === null ? [id] : [id, title])
       )),
-      latest: one(
+      latest: readOne(
         "resolve",
         sql<SqlRows.SessionRow>`
           SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst} LIMIT 1`
@@ -335,7 +335,7 @@ export const make = ({ addUsage, append, begin, committed, exact, leases, made, 
         (rows) => rows.map(({ cwd }) => cwd)
       )),
       latestIn: (directory) =>
-        one(
+        readOne(
           "resolve",
           sql<SqlRows.SessionRow>`
             SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} AND cwd = ${directory} ${newestFirst} LIMIT 1`

@@ -48,14 +48,14 @@ export interface Database {
 /** Writes between two checkpoints. */
 const checkpointEvery = 50
 
-const failureOf = (path: string, operation: string) => (error: SqlError): SessionStoreError =>
+const toStoreError = (path: string, operation: string) => (error: SqlError): SessionStoreError =>
   new SessionStoreError({ operation, message: SqlFailure.describe(path, error), cause: error.reason.cause })
 
 /** The database at `path` by its client. Every failure names the path. */
 export const make = (path: string, sql: SqliteClient.Client): Database => {
-  const run: Run = (operation, effect) =>
-    SqliteClient.waiting(effect).pipe(
-      Effect.catchTag("SqlError", (error) => Effect.fail(failureOf(path, operation)(error)))
+  const runStatements: Run = (operation, effect) =>
+    SqliteClient.retryWhileLocked(effect).pipe(
+      Effect.catchTag("SqlError", (error) => Effect.fail(toStoreError(path, operation)(error)))
     )
 
   let writes = 0
@@ -64,29 +64,29 @@ export const make = (path: string, sql: SqliteClient.Client): Database => {
   // A transaction that is open prevents it; SQLite's own are enough for a database of many runs.
   const isCheckpointDue = (): boolean => sql.committed === undefined && ++writes % checkpointEvery === 0
 
-  const transaction = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
-    Effect.flatMap(SqliteClient.waiting(sql.transaction(effect)), (value) =>
+  const runTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
+    Effect.flatMap(SqliteClient.retryWhileLocked(sql.transaction(effect)), (value) =>
       isCheckpointDue() ? Effect.as(checkpoint, value) : Effect.succeed(value))
 
   const write: Run = (operation, effect) =>
     Effect.withFiber((fiber) =>
-      Effect.catchTag(sql.isWithin(fiber) ? effect : transaction(effect), "SqlError", (error) =>
-        Effect.fail(failureOf(path, operation)(error))))
+      Effect.catchTag(sql.isWithin(fiber) ? effect : runTransaction(effect), "SqlError", (error) =>
+        Effect.fail(toStoreError(path, operation)(error))))
 
   const writeDirectly: Database["writeDirectly"] = (operation, body) =>
     Effect.withFiber((fiber) =>
       sql.isWithin(fiber)
-        ? Effect.fromResult(Result.mapError(sql.statementsUnsafe(body), failureOf(path, operation)))
+        ? Effect.fromResult(Result.mapError(sql.statementsUnsafe(body), toStoreError(path, operation)))
         : write(operation, sql.statements(body)))
 
   return {
     sql,
-    read: run,
+    read: runStatements,
     write,
-    committed: sql.committed === undefined ? undefined : Effect.mapError(sql.committed, failureOf(path, "commit")),
+    committed: sql.committed === undefined ? undefined : Effect.mapError(sql.committed, toStoreError(path, "commit")),
     writeDirectly,
     together: (writes) =>
-      Effect.catchIf(transaction(writes), isSqlError, (error) => Effect.fail(failureOf(path, "write")(error)))
+      Effect.catchIf(runTransaction(writes), isSqlError, (error) => Effect.fail(toStoreError(path, "write")(error)))
   }
 }
 
@@ -96,7 +96,7 @@ export const open = Effect.fnUntraced(function*(
   migrations: ReadonlyArray<Migrations.Migration> = Migrations.migrations,
   within?: Duration.Input
 ): Effect.fn.Return<Database, SessionStoreError, Scope.Scope> {
-  const sql = yield* Effect.mapError(SqliteClient.open(path, within), failureOf(path, "open"))
+  const sql = yield* Effect.mapError(SqliteClient.open(path, within), toStoreError(path, "open"))
   const database = make(path, sql)
   yield* database.read("open", Effect.andThen(SqliteClient.configure(sql), Migrations.migrate(sql, path, migrations)))
   return database
@@ -111,7 +111,7 @@ export const openForReading = (path: string): Effect.Effect<Database, SessionSto
     Effect.gen(function*() {
       const sql = yield* SqliteClient.openForReading(path)
       const database = make(path, sql)
-      const version = yield* Migrations.versionOf(sql, path, Number.MAX_SAFE_INTEGER)
+      const version = yield* Migrations.readVersion(sql, path, Number.MAX_SAFE_INTEGER)
       // Tables of an older schema lack what is read.
       if (version < Migrations.migrations.length) return yield* failure
       yield* Effect.logWarning(`Sessions are opened for reading only: ${failure.message}`)

@@ -32,7 +32,7 @@ const addRows = `INSERT INTO messages_fts (rowid, content, tool_name, tool_calls
   SELECT id, content, tool_name, tool_calls FROM messages WHERE id > ? AND id <= ? ORDER BY id`
 
 /** Some messages that were added to an index: the id of the last, and how much was added, in the unit of the index. */
-export interface Added {
+export interface AddedMessages {
   readonly last: number
   readonly added: number
 }
@@ -46,7 +46,7 @@ export interface MessageIndex {
 }
 
 /** Adds the next messages and moves the place; returns how much was added, undefined where none was missing. */
-const addSome = (key: string, add: (all: All, place: number) => Added | undefined) => (all: All): number | undefined => {
+const addSome = (key: string, add: (all: All, place: number) => AddedMessages | undefined) => (all: All): number | undefined => {
   const some = add(all, Number(all(readPlace, [key])[0]?.["value"] ?? 0))
   if (some === undefined) return undefined
   all(writePlace, [key, String(some.last)])
@@ -58,7 +58,7 @@ export const make = (
   { read, sql }: Database,
   key: string,
   most: number,
-  add: (all: All, place: number) => Added | undefined
+  add: (all: All, place: number) => AddedMessages | undefined
 ): MessageIndex => {
   const isFilled = Effect.map(
     sql<{ readonly isFilled: number }>`
@@ -85,7 +85,7 @@ export const make = (
   }
 }
 
-const addWordsBehind = (all: All, place: number): Added | undefined => {
+const addWordsBehind = (all: All, place: number): AddedMessages | undefined => {
   let last = place
   let added = 0
   for (const { bytes, id } of all(readSizes, [place, messagesPerWrite])) {
@@ -103,4 +103,4 @@ export const addWords = (all: All): void => {
 }
 
 /** Makes the index of words: FTS5 ranks by it. */
-export const words = (database: Database): MessageIndex => make(database, wordsKey, Number.MAX_SAFE_INTEGER, addWordsBehind)
+export const makeWordIndex = (database: Database): MessageIndex => make(database, wordsKey, Number.MAX_SAFE_INTEGER, addWordsBehind)

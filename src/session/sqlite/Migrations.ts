@@ -199,7 +199,7 @@ export const migrations: ReadonlyArray<Migration> = [
 ]
 
 /** The version of a database, 0 for an empty one; fails when it is not ours to change. */
-export const versionOf = Effect.fnUntraced(
+export const readVersion = Effect.fnUntraced(
   function*(sql: SqlClient, path: string, known: number): Effect.fn.Return<number, SqlError | SessionStoreError> {
     const [header] = yield* sql<{ readonly application_id: number }>`PRAGMA application_id`
     if (header?.application_id !== applicationId) {
@@ -230,11 +230,11 @@ export const migrate = Effect.fnUntraced(
     all: ReadonlyArray<Migration>
   ): Effect.fn.Return<void, SqlError | SessionStoreError> {
     const known = all.at(-1)?.version ?? 0
-    if ((yield* versionOf(sql, path, known)) === known) return
+    if ((yield* readVersion(sql, path, known)) === known) return
     const now = yield* Clock.currentTimeMillis
     yield* sql.withTransaction(Effect.gen(function*() {
       // Another process may have done it since.
-      const from = yield* versionOf(sql, path, known)
+      const from = yield* readVersion(sql, path, known)
       if (from === 0) {
         yield* sql.unsafe(`PRAGMA application_id = ${applicationId}`).unprepared
         yield* sql.unsafe(

@@ -38,7 +38,7 @@ const addSigns = "INSERT OR REPLACE INTO signs_fts (rowid, signs) VALUES (?, ?)"
 export const toFts = (query: SearchQuery.SearchQuery): string | undefined => {
   const alternatives = query.map(({ all }) =>
     all.flatMap(({ words }) => {
-      const signs = SearchWords.signs(words.join(" "))
+      const signs = SearchWords.listSigns(words.join(" "))
       return signs.length === 0 ? [] : [`"${signs.join(" ")}"`]
     }))
   return alternatives.some((phrases) => phrases.length === 0) ? undefined : alternatives.map((phrases) => `(${phrases.join(" AND ")})`).join(" OR ")
@@ -50,7 +50,7 @@ export const make = (database: Database): MessageIndex.MessageIndex =>
     let last = place
     let added = 0
     for (const { id, text } of all(readTexts, [place, messagesPerWrite])) {
-      const signs = SearchWords.signs(String(text))
+      const signs = SearchWords.listSigns(String(text))
       if (signs.length > 0) all(addSigns, [id, signs.join(" ")])
       last = Number(id)
       if ((added += signs.length) >= signsPerWrite) break

@@ -11,7 +11,7 @@ import * as StoreFailure from "../StoreFailure.ts"
 import type * as Database from "./Database.ts"
 import * as MessageIndex from "./MessageIndex.ts"
 import * as SignIndex from "./SignIndex.ts"
-import { families, openName } from "./SqliteRetention.ts"
+import { selectFamilies, formatOpenName } from "./SqliteRetention.ts"
 
 interface Sums {
   readonly oldest: number | null
@@ -67,13 +67,13 @@ export const make = (database: Database.Database, store: SessionStore): Service 
         messages: one.messages - (repeated.get(one.source)?.messages ?? 0),
         toolCalls: one.toolCalls - (repeated.get(one.source)?.toolCalls ?? 0)
       }))
-      const of = (count: (one: (typeof sources)[number]) => number): number => sources.reduce((sum, one) => sum + count(one), 0)
-      const sessions = of((one) => one.sessions)
+      const sumCounts = (count: (one: (typeof sources)[number]) => number): number => sources.reduce((sum, one) => sum + count(one), 0)
+      const sessions = sumCounts((one) => one.sessions)
       return {
         sessions,
-        continuations: of((one) => one.all_sessions) - sessions,
-        messages: of(({ messages }) => messages),
-        toolCalls: of(({ toolCalls }) => toolCalls),
+        continuations: sumCounts((one) => one.all_sessions) - sessions,
+        messages: sumCounts(({ messages }) => messages),
+        toolCalls: sumCounts(({ toolCalls }) => toolCalls),
         recordEntries: sums?.records ?? 0,
         sources: sources.map(({ all_sessions: _, ...one }) => one),
         oldestAt: sums?.oldest ?? undefined,
@@ -89,11 +89,11 @@ export const make = (database: Database.Database, store: SessionStore): Service 
     remove: (id) =>
       Effect.flatMap(
         write("remove", Effect.gen(function*() {
-          const members = yield* sql<{ readonly id: string }>`${families(sql, id)} SELECT id FROM family`
+          const members = yield* sql<{ readonly id: string }>`${selectFamilies(sql, id)} SELECT id FROM family`
           const ids = members.map((member) => member.id)
-          if (ids.length === 0) return yield* StoreFailure.sessionUnknown("remove", id)
+          if (ids.length === 0) return yield* StoreFailure.makeUnknownSessionError("remove", id)
           const now = yield* Clock.currentTimeMillis
-          if (yield* Leases.isAnyHeld(sql, ids.flatMap((one) => [Leases.sessionName(one), openName(one)]), now)) return undefined
+          if (yield* Leases.isAnyHeld(sql, ids.flatMap((one) => [Leases.toSessionName(one), formatOpenName(one)]), now)) return undefined
           // Before their session, so that the full-text index hears of each.
           yield* sql`DELETE FROM messages WHERE session_id IN ${sql.in(ids)}`
           yield* sql`DELETE FROM sessions WHERE id IN ${sql.in(ids)}`
@@ -115,7 +115,7 @@ export const make = (database: Database.Database, store: SessionStore): Service 
       })),
 
     optimize: read("optimize", Effect.gen(function*() {
-      for (const index of [MessageIndex.words(database), SignIndex.make(database)]) yield* index.fill(Number.MAX_SAFE_INTEGER)
+      for (const index of [MessageIndex.makeWordIndex(database), SignIndex.make(database)]) yield* index.fill(Number.MAX_SAFE_INTEGER)
       const before = yield* pages
       for (const index of ["messages_fts", "signs_fts"]) yield* sql.unsafe(`INSERT INTO ${index} (${index}) VALUES ('optimize')`).unprepared
       yield* sql.unsafe("PRAGMA optimize").unprepared

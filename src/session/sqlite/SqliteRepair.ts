@@ -38,21 +38,21 @@ import * as SqliteSalvage from "./SqliteSalvage.ts"
 
 type Sql = SqlClient
 
-const failure = (message: string): SessionStoreError => new SessionStoreError({ operation: "repair", message })
+const makeFailure = (message: string): SessionStoreError => new SessionStoreError({ operation: "repair", message })
 
 /** First line of what SQLite says. */
-const said = (error: SqlError): string => {
+const formatSqlError = (error: SqlError): string => {
   const { cause } = error.reason
   return (cause instanceof Error ? cause.message : error.message).replace(/\s+/gu, " ")
 }
 
-const plural = (count: number, one: string): string => count === 1 ? `1 ${one}` : `${count} ${one}s`
+const formatCount = (count: number, one: string): string => count === 1 ? `1 ${one}` : `${count} ${one}s`
 
 /** Problems of the file, and of its search index. */
-const integrity = Effect.fnUntraced(function*(sql: Sql) {
+const checkIntegrity = Effect.fnUntraced(function*(sql: Sql) {
   const rows = yield* sql<{ readonly integrity_check: string }>`PRAGMA integrity_check(20)`.pipe(
     Effect.map((found) => found.map((row) => row.integrity_check)),
-    Effect.catch((error) => Effect.succeed([said(error)]))
+    Effect.catch((error) => Effect.succeed([formatSqlError(error)]))
   )
   const bad = rows.flatMap((row) => row.split("\n")).map((row) => row.trim()).filter((row) => row !== "ok" && row !== "")
   const isOfIndex = (row: string): boolean => row.includes("messages_fts") || row.includes("signs_fts")
@@ -78,7 +78,7 @@ const isIndexRight = (sql: SqliteClient.Client) =>
   )
 
 /** Makes the table of an index anew, empty. */
-const recreate = Effect.fnUntraced(function*(sql: Sql, table: string) {
+const recreateTable = Effect.fnUntraced(function*(sql: Sql, table: string) {
   yield* sql.unsafe(`DROP TABLE IF EXISTS ${table}`).unprepared
   const create = Migrations.migrations.flatMap(({ statements }) => statements).filter((statement) => statement.includes(`VIRTUAL TABLE ${table}`))
   for (const statement of create) yield* sql.unsafe(statement).unprepared
@@ -92,7 +92,7 @@ const rebuildIndex = (sql: SqliteClient.Client) => {
     yield* sql`INSERT OR REPLACE INTO state_meta (key, value) SELECT ${MessageIndex.wordsKey}, coalesce(max(id), 0) FROM messages`
   })
   const rebuild = sql.withTransaction(fill)
-  const anew = sql.withTransaction(Effect.andThen(recreate(sql, "messages_fts"), fill))
+  const anew = sql.withTransaction(Effect.andThen(recreateTable(sql, "messages_fts"), fill))
   const words = Effect.flatMap(rebuild, () => isIndexRight(sql)).pipe(
     Effect.orElseSucceed(() => false),
     Effect.flatMap((isRight) => isRight ? Effect.void : Effect.asVoid(anew))
@@ -100,13 +100,13 @@ const rebuildIndex = (sql: SqliteClient.Client) => {
   const signs = Effect.gen(function*() {
     // Missing in an older schema.
     if ((yield* sql`SELECT 1 FROM sqlite_schema WHERE name = 'signs_fts'`).length === 0) return
-    yield* recreate(sql, "signs_fts")
+    yield* recreateTable(sql, "signs_fts")
     yield* sql`DELETE FROM state_meta WHERE key = ${SignIndex.placeKey}`
   })
   return Effect.andThen(words, sql.withTransaction(signs))
 }
 
-interface Stored {
+interface StoredMessage {
   readonly id: number
   readonly session_id: string
   readonly position: number
@@ -118,11 +118,11 @@ interface Stored {
 const pageSize = 500
 
 /** Messages whose stored form cannot be read, without those of newer versions. */
-const damagedMessages = Effect.fnUntraced(function*(sql: Sql) {
-  const damaged: Array<Stored> = []
+const findDamagedMessages = Effect.fnUntraced(function*(sql: Sql) {
+  const damaged: Array<StoredMessage> = []
   let after = -1
   while (true) {
-    const rows: ReadonlyArray<Stored> = yield* sql<Stored>`
+    const rows: ReadonlyArray<StoredMessage> = yield* sql<StoredMessage>`
       SELECT id, session_id, position, role, content, envelope FROM messages WHERE id > ${after} ORDER BY id LIMIT ${pageSize}`
     for (const row of rows) {
       const message = StoredForm.decode(row.envelope)
@@ -135,33 +135,33 @@ const damagedMessages = Effect.fnUntraced(function*(sql: Sql) {
 })
 
 /** A message with the text of a damaged one. */
-const replacement = ({ content, role }: Stored): Prompt.Message => {
+const makeReplacement = ({ content, role }: StoredMessage): Prompt.Message => {
   const text = content === "" ? "[This message was damaged.]" : content
   if (role === "user") return Prompt.userMessage({ content: [Prompt.textPart({ text })] })
   if (role === "system") return Prompt.systemMessage({ content: text })
   return role === "tool" ? Prompt.toolMessage({ content: [] }) : Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
 }
 
-const miscounted = (sql: Sql) =>
+const findMiscounted = (sql: Sql) =>
   sql<{ readonly id: string; readonly next: number }>`
     SELECT sessions.id, (SELECT coalesce(max(position) + 1, 0) FROM messages WHERE session_id = sessions.id) AS next
     FROM sessions WHERE message_count <> next`
 
 /** Repairs the rows of a file that is sound. */
-const repairRows = Effect.fnUntraced(function*(sql: Sql, damaged: ReadonlyArray<Stored>) {
+const repairRows = Effect.fnUntraced(function*(sql: Sql, damaged: ReadonlyArray<StoredMessage>) {
   for (const row of damaged) {
-    const envelope = StoredForm.encode(replacement(row))
+    const envelope = StoredForm.encode(makeReplacement(row))
     if (Result.isSuccess(envelope)) yield* sql`UPDATE messages SET envelope = ${envelope.success} WHERE id = ${row.id}`
   }
-  for (const { id, next } of yield* miscounted(sql)) yield* sql`UPDATE sessions SET message_count = ${next} WHERE id = ${id}`
+  for (const { id, next } of yield* findMiscounted(sql)) yield* sql`UPDATE sessions SET message_count = ${next} WHERE id = ${id}`
 })
 
 /** Takes the file for this connection alone, as far as its damage allows that. */
-const own = (sql: Sql, path: string) =>
+const takeExclusively = (sql: Sql, path: string) =>
   Effect.andThen(sql.unsafe("PRAGMA journal_mode = DELETE").unprepared, sql.unsafe("BEGIN EXCLUSIVE").unprepared).pipe(
     Effect.catch((error) =>
       error.reason._tag === "LockTimeoutError"
-        ? Effect.fail(failure(`${path} is damaged and open in another program: end every hermes process, then repair it`))
+        ? Effect.fail(makeFailure(`${path} is damaged and open in another program: end every hermes process, then repair it`))
         : Effect.void)
   )
 
@@ -169,25 +169,25 @@ const own = (sql: Sql, path: string) =>
  * Puts `made` in the place of a database, which is called `kept` from then on. Its log goes with it: SQLite would take it for the log of
  * the new file. All or nothing.
  */
-const replace = (path: string, kept: string, made: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem> =>
+const replaceFile = (path: string, kept: string, made: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const moved: Array<string> = []
-    const move = Effect.fnUntraced(function*(end: string) {
+    const moveAside = Effect.fnUntraced(function*(end: string) {
       if (!(yield* fs.exists(`${path}${end}`))) return
       yield* fs.rename(`${path}${end}`, `${kept}${end}`)
       moved.push(end)
     })
-    yield* Effect.andThen(Effect.forEach(["-wal", "-shm", ""], move, { discard: true }), fs.rename(made, path)).pipe(
+    yield* Effect.andThen(Effect.forEach(["-wal", "-shm", ""], moveAside, { discard: true }), fs.rename(made, path)).pipe(
       Effect.onError(() => Effect.forEach(moved, (end) => Effect.ignore(fs.rename(`${kept}${end}`, `${path}${end}`)), { discard: true }))
     )
   })
 
 /** Reports what was written to the new file. */
-const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: SqliteSalvage.Salvaged): string => {
-  const saved = `${plural(sessions, "session")}, ${plural(messages, "message")}`
+const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: SqliteSalvage.SalvageReport): string => {
+  const saved = `${formatCount(sessions, "session")}, ${formatCount(messages, "message")}`
   if (incomplete.length === 0) return `wrote everything to a new file (${saved})`
-  const lost = lostMessages === 0 ? "" : `; lost: ${plural(lostMessages, "message")}`
+  const lost = lostMessages === 0 ? "" : `; lost: ${formatCount(lostMessages, "message")}`
   return `wrote what is readable to a new file (${saved}${lost}); incomplete: ${incomplete.join(", ")}`
 }
 
@@ -195,11 +195,11 @@ const describeSalvaged = ({ incomplete, lostMessages, messages, sessions }: Sqli
 const writeAnew = Effect.fnUntraced(function*(sql: Sql, path: string) {
   const fs = yield* FileSystem.FileSystem
   const target = `${path}.repaired`
-  const failed = (error: PlatformError) => failure(`${path} could not be replaced by ${target}: ${error.message}`)
-  yield* Effect.mapError(fs.remove(target, { force: true }), failed)
+  const toReplaceFailure = (error: PlatformError) => makeFailure(`${path} could not be replaced by ${target}: ${error.message}`)
+  yield* Effect.mapError(fs.remove(target, { force: true }), toReplaceFailure)
   const salvaged = yield* Effect.scoped(SqliteSalvage.salvage(sql, target))
   const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}`
-  yield* Effect.mapError(replace(path, kept, target), failed)
+  yield* Effect.mapError(replaceFile(path, kept, target), toReplaceFailure)
   return { kept, done: describeSalvaged(salvaged) }
 })
 
@@ -208,7 +208,7 @@ const lastVersion = Migrations.migrations.at(-1)?.version ?? 0
 /** Refuses the database of another program or of a newer version. The table of versions may be among what is damaged. */
 const refuseForeign = (sql: Sql, path: string) =>
   Effect.catchIf(
-    Migrations.versionOf(sql, path, lastVersion),
+    Migrations.readVersion(sql, path, lastVersion),
     (error) => isSqlError(error) && SqlFailure.isDamaged(error),
     () => Effect.void
   )
@@ -223,13 +223,13 @@ const hasSessions = (sql: Sql) =>
 /** Saves what can be read of a file that SQLite does not open. */
 const rescueFile = Effect.fnUntraced(function*(path: string, inspection: DatabaseCopy.Inspection) {
   const copy = `${path}.readable`
-  yield* Effect.mapError(DatabaseCopy.make(path, copy, inspection), (error) => failure(`${path} could not be copied: ${error.message}`))
+  yield* Effect.mapError(DatabaseCopy.make(path, copy, inspection), (error) => makeFailure(`${path} could not be copied: ${error.message}`))
   // Closed before the copy is removed.
   return yield* Effect.scoped(Effect.gen(function*() {
     const sql = yield* SqliteClient.open(copy)
     // The header of a file that is cut off says whose it is.
     if (!DatabaseBytes.isCutOff(inspection) && !(yield* hasSessions(sql))) {
-      return yield* failure(`${path} holds nothing that can be saved: move it away to start a new one, or restore it from a copy`)
+      return yield* makeFailure(`${path} holds nothing that can be saved: move it away to start a new one, or restore it from a copy`)
     }
     yield* refuseForeign(sql, path)
     return yield* writeAnew(sql, path)
@@ -240,7 +240,7 @@ const rescueFile = Effect.fnUntraced(function*(path: string, inspection: Databas
 const keepLog = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
   const kept = `${path}.damaged-${yield* Clock.currentTimeMillis}-wal`
-  yield* Effect.mapError(fs.copyFile(`${path}-wal`, kept), (error) => failure(`${path}-wal could not be copied: ${error.message}`))
+  yield* Effect.mapError(fs.copyFile(`${path}-wal`, kept), (error) => makeFailure(`${path}-wal could not be copied: ${error.message}`))
   return `kept a copy of the damaged log as ${kept}`
 })
 
@@ -252,12 +252,12 @@ export const repair = Effect.fnUntraced(function*(
   const problems: Array<string> = []
   const done: Array<string> = []
   let isDamaged = false
-  const told = <A, R>(effect: Effect.Effect<A, SqlError | SessionStoreError, R>): Effect.Effect<A, SessionStoreError, R> =>
-    Effect.mapError(SqliteClient.waiting(effect), (error) => isSqlError(error) ? failure(SqlFailure.describe(path, error)) : error)
+  const mapSqlErrors = <A, R>(effect: Effect.Effect<A, SqlError | SessionStoreError, R>): Effect.Effect<A, SessionStoreError, R> =>
+    Effect.mapError(SqliteClient.retryWhileLocked(effect), (error) => isSqlError(error) ? makeFailure(SqlFailure.describe(path, error)) : error)
 
   const inspection = yield* Effect.mapError(
     DatabaseCopy.inspect(path),
-    (error) => failure(`${path} cannot be read: ${error.message}`)
+    (error) => makeFailure(`${path} cannot be read: ${error.message}`)
   )
   if (inspection.isLogDamaged) {
     problems.push("the log beside the file is damaged: the changes that only it had are lost")
@@ -279,18 +279,18 @@ export const repair = Effect.fnUntraced(function*(
   const repairOpened = Effect.scoped(Effect.gen(function*() {
     const sql = yield* SqliteClient.open(path)
     yield* refuseForeign(sql, path)
-    let { file, isIndexNamed } = yield* integrity(sql)
+    let { file, isIndexNamed } = yield* checkIntegrity(sql)
     isDamaged ||= file.length > 0
     if (file.length > 0) problems.push(`the file is damaged: ${file[0]}${file.length === 1 ? "" : ` (and ${file.length - 1} more)`}`)
     if (file.length > 0 && !checkOnly) {
       // Damage of an index alone is repaired by making it anew.
       yield* Effect.ignore(sql.unsafe("REINDEX").unprepared)
-      file = (yield* integrity(sql)).file
+      file = (yield* checkIntegrity(sql)).file
       if (file.length === 0) done.push("built the indexes anew")
     }
     if (file.length > 0) {
       if (checkOnly) return undefined
-      yield* own(sql, path)
+      yield* takeExclusively(sql, path)
       const { done: line, kept } = yield* writeAnew(sql, path)
       done.push(line)
       return kept
@@ -305,21 +305,21 @@ export const repair = Effect.fnUntraced(function*(
     }
     return undefined
   }))
-  const keptAt = isEmpty ? undefined : yield* told(isUnreadable ? rescue : repairOpened)
+  const keptAt = isEmpty ? undefined : yield* mapSqlErrors(isUnreadable ? rescue : repairOpened)
 
   const rest = Effect.gen(function*() {
     // A check changes nothing, so it does not migrate either.
     const sql = checkOnly ? yield* SqliteClient.open(path) : (yield* Database.open(path)).sql
-    const damaged = yield* damagedMessages(sql)
-    const counts = yield* miscounted(sql)
+    const damaged = yield* findDamagedMessages(sql)
+    const counts = yield* findMiscounted(sql)
     for (const { position, session_id } of damaged) problems.push(`message ${position} of session ${session_id} is damaged`)
-    if (counts.length > 0) problems.push(`the count of messages is wrong in ${plural(counts.length, "session")}`)
+    if (counts.length > 0) problems.push(`the count of messages is wrong in ${formatCount(counts.length, "session")}`)
     if (checkOnly || damaged.length + counts.length === 0) return
     yield* sql.withTransaction(repairRows(sql, damaged))
-    if (damaged.length > 0) done.push(`replaced ${plural(damaged.length, "damaged message")} by the text in the search index`)
-    if (counts.length > 0) done.push(`counted the messages of ${plural(counts.length, "session")}`)
+    if (damaged.length > 0) done.push(`replaced ${formatCount(damaged.length, "damaged message")} by the text in the search index`)
+    if (counts.length > 0) done.push(`counted the messages of ${formatCount(counts.length, "session")}`)
   })
   // Rows of a damaged file are looked at when it was made anew.
-  if (!isDamaged || !checkOnly) yield* told(Effect.scoped(rest))
+  if (!isDamaged || !checkOnly) yield* mapSqlErrors(Effect.scoped(rest))
   return { problems, done, keptAt }
 })

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type { SessionStoreError } from "../../domain/AgentError.ts"
 import * as Leases from "../../platform/Leases.ts"
 import { hiddenSources } from "../SessionSearch.ts"
-import type { Limit, Pruned, Service } from "../SessionRetention.ts"
+import type { Limit, PruneResult, Service } from "../SessionRetention.ts"
 import * as SqlRows from "../sql/SqlRows.ts"
 import type * as Database from "./Database.ts"
 
@@ -17,10 +17,10 @@ const lastKey = "last_auto_prune"
 const pruning = "session retention"
 
 /** Name of the lease of a program that has a session open. */
-export const openName = (id: string): string => `open session ${id}`
+export const formatOpenName = (id: string): string => `open session ${id}`
 
 /** Sessions below the root of their conversation; `UNION` ends where parents go round in a circle. */
-export const families = (sql: Database.Database["sql"], root: string | undefined) => sql`
+export const selectFamilies = (sql: Database.Database["sql"], root: string | undefined) => sql`
   WITH RECURSIVE family (root, id) AS (
     SELECT id, id FROM sessions
     WHERE ${root === undefined
@@ -35,9 +35,9 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
   const leases = Leases.make<SessionStoreError>(sql, (effect) => write("prune", effect))
 
   /** Roots of conversations that are over and old. A sub-agent whose process was killed never ended: its conversation decides. */
-  const oldRoots = ({ before, source }: Limit, root?: string) =>
+  const findOldRoots = ({ before, source }: Limit, root?: string) =>
     sql<{ readonly root: string }>`
-      ${families(sql, root)}
+      ${selectFamilies(sql, root)}
       SELECT family.root FROM family JOIN sessions ON sessions.id = family.id
       GROUP BY family.root
       HAVING max(max(updated_at, coalesce(ended_at, 0))) < ${before}
@@ -45,14 +45,14 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
         ${source === undefined ? sql`` : sql`AND sum(family.id = family.root AND source = ${source}) = 1`}`
 
   /** Removes a conversation if it still is old and nobody has it. */
-  const remove = (root: string, limit: Limit) =>
+  const removeConversation = (root: string, limit: Limit) =>
     write("prune", Effect.gen(function*() {
-      const [still] = yield* oldRoots(limit, root)
+      const [still] = yield* findOldRoots(limit, root)
       if (still === undefined) return false
-      const members = yield* sql<{ readonly id: string }>`${families(sql, root)} SELECT id FROM family`
+      const members = yield* sql<{ readonly id: string }>`${selectFamilies(sql, root)} SELECT id FROM family`
       const ids = members.map(({ id }) => id)
       const now = yield* Clock.currentTimeMillis
-      if (yield* Leases.isAnyHeld(sql, ids.flatMap((id) => [Leases.sessionName(id), openName(id)]), now)) return false
+      if (yield* Leases.isAnyHeld(sql, ids.flatMap((id) => [Leases.toSessionName(id), formatOpenName(id)]), now)) return false
       // Before their session, so that the full-text index hears of each.
       yield* sql`DELETE FROM messages WHERE session_id IN ${sql.in(ids)}`
       yield* sql`DELETE FROM sessions WHERE id IN ${sql.in(ids)}`
@@ -65,16 +65,16 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
 
   return {
     expired: (limit) =>
-      read("prune", Effect.flatMap(oldRoots(limit), (roots) =>
+      read("prune", Effect.flatMap(findOldRoots(limit), (roots) =>
         roots.length === 0
           ? Effect.succeed([])
           : sql<SqlRows.SessionRow>`SELECT * FROM sessions WHERE id IN ${sql.in(roots.map(({ root }) => root))} ORDER BY updated_at, rowid`
       )).pipe(Effect.map((rows) => rows.map(SqlRows.toSession))),
 
     prune: Effect.fnUntraced(function*(limit) {
-      const pruned: { -readonly [K in keyof Pruned]: Pruned[K] } = { removed: 0, kept: 0 }
-      for (const { root } of yield* read("prune", oldRoots(limit))) {
-        pruned[(yield* remove(root, limit)) ? "removed" : "kept"]++
+      const pruned: { -readonly [K in keyof PruneResult]: PruneResult[K] } = { removed: 0, kept: 0 }
+      for (const { root } of yield* read("prune", findOldRoots(limit))) {
+        pruned[(yield* removeConversation(root, limit)) ? "removed" : "kept"]++
         // Others of this program write in between.
         yield* Effect.yieldNow
       }
@@ -102,6 +102,6 @@ export const make = ({ read, sql, write }: Database.Database): Service => {
         return done
       })).pipe(Effect.catchTag("LeaseTaken", () => Effect.succeed(undefined))),
 
-    hold: (id) => Effect.asVoid(Effect.catchTag(leases.take(openName(id)), "LeaseTaken", () => Effect.void))
+    hold: (id) => Effect.asVoid(Effect.catchTag(leases.take(formatOpenName(id)), "LeaseTaken", () => Effect.void))
   }
 }

@@ -35,9 +35,9 @@ const readRows = Effect.fnUntraced(function*(
   pages: number,
   use: (rows: ReadonlyArray<Record<string, unknown>>) => Effect.Effect<void, SqlError>
 ) {
-  const select = (where: string) => Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT rowid AS rowid_, * FROM ${table} ${where}`).unprepared)
-  const numberOf = (row: Record<string, unknown> | undefined): number => Number(row?.["rowid_"] ?? 0)
-  const plain = (rows: ReadonlyArray<Record<string, unknown>>) => rows.map(({ rowid_: _, ...row }) => row)
+  const selectRows = (where: string) => Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT rowid AS rowid_, * FROM ${table} ${where}`).unprepared)
+  const getRowNumber = (row: Record<string, unknown> | undefined): number => Number(row?.["rowid_"] ?? 0)
+  const dropRowNumbers = (rows: ReadonlyArray<Record<string, unknown>>) => rows.map(({ rowid_: _, ...row }) => row)
   if (table === "begun_calls" || table === "state_meta") {
     const rows = yield* Effect.result(sql.unsafe<Record<string, unknown>>(`SELECT * FROM ${table}`).unprepared)
     if (Result.isFailure(rows)) return false
@@ -49,7 +49,7 @@ const readRows = Effect.fnUntraced(function*(
     let at = from
     let size = 100
     while (true) {
-      const page = yield* select(isUp
+      const page = yield* selectRows(isUp
         ? `WHERE rowid > ${at} AND rowid < ${until} ORDER BY rowid LIMIT ${size}`
         : `WHERE rowid < ${at} AND rowid > ${until} ORDER BY rowid DESC LIMIT ${size}`)
       if (Result.isFailure(page)) {
@@ -58,8 +58,8 @@ const readRows = Effect.fnUntraced(function*(
         continue
       }
       if (page.success.length === 0) return { at, isWhole: true }
-      yield* use(plain(page.success))
-      at = numberOf(page.success.at(-1))
+      yield* use(dropRowNumbers(page.success))
+      at = getRowNumber(page.success.at(-1))
     }
   })
   const most = Number.MAX_SAFE_INTEGER
@@ -72,21 +72,21 @@ const readRows = Effect.fnUntraced(function*(
   const seekLimit = !isAnyRead ? 300 : down.at === most ? Math.min(Math.max(1000, pages * 2), maxSeeks / 5) : maxSeeks
   const top = Math.min(down.at, Math.max(up.at, 0) + seekLimit * coarseStep)
   /** The first row from `number` on, when the pages on the way to it can be read. */
-  const seek = (number: number) => select(`WHERE rowid >= ${number} AND rowid < ${top} ORDER BY rowid LIMIT 1`)
+  const seekRow = (number: number) => selectRows(`WHERE rowid >= ${number} AND rowid < ${top} ORDER BY rowid LIMIT 1`)
   let gap = Math.max(up.at, 0)
   let seeks = 0
   for (let number = gap + 1; number < top && seeks < seekLimit; number += number - gap > fineSteps ? coarseStep : 1) {
     seeks++
-    const found = yield* seek(number)
+    const found = yield* seekRow(number)
     if (Result.isFailure(found)) continue
     if (found.success.length === 0) return false
     // Rows that a coarse step went over.
     for (let back = Math.max(number - coarseStep, gap + fineSteps) + 1; back < number; back++) {
-      const row = yield* select(`WHERE rowid = ${back}`)
-      if (Result.isSuccess(row)) yield* use(plain(row.success))
+      const row = yield* selectRows(`WHERE rowid = ${back}`)
+      if (Result.isSuccess(row)) yield* use(dropRowNumbers(row.success))
     }
-    yield* use(plain(found.success))
-    const next = yield* walk(numberOf(found.success[0]), top, true)
+    yield* use(dropRowNumbers(found.success))
+    const next = yield* walk(getRowNumber(found.success[0]), top, true)
     if (next.isWhole) return false
     gap = next.at
     number = gap
@@ -95,7 +95,7 @@ const readRows = Effect.fnUntraced(function*(
 })
 
 /** Counts of copied rows. */
-export interface Salvaged {
+export interface SalvageReport {
   /** Tables of which something is lost. */
   readonly incomplete: ReadonlyArray<string>
   readonly sessions: number
@@ -105,7 +105,7 @@ export interface Salvaged {
 }
 
 const countSalvaged = (sql: Sql) =>
-  sql<Omit<Salvaged, "incomplete">>`
+  sql<Omit<SalvageReport, "incomplete">>`
     SELECT count(*) AS sessions, coalesce(sum(found), 0) AS messages, coalesce(sum(max(0, expected - found)), 0) AS lostMessages FROM (
       SELECT message_count AS expected, (SELECT count(*) FROM messages WHERE session_id = sessions.id) AS found FROM sessions
     )`
@@ -114,7 +114,7 @@ const countSalvaged = (sql: Sql) =>
 export const salvage = Effect.fnUntraced(function*(
   damaged: Sql,
   target: string
-): Effect.fn.Return<Salvaged, SessionStoreError, Scope.Scope> {
+): Effect.fn.Return<SalvageReport, SessionStoreError, Scope.Scope> {
   const { sql } = yield* Database.open(target)
   const incomplete: Array<string> = []
   return yield* Effect.mapError(Effect.gen(function*() {

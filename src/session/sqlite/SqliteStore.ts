@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import type { SessionStoreError } from "../../domain/AgentError.ts"
 import * as Leases from "../../platform/Leases.ts"
 import type * as SqliteClient from "../../platform/SqliteClient.ts"
-import { promptLength, type Service as SessionActivity, type Spoken } from "../SessionActivity.ts"
+import { promptLength, type Service as SessionActivity, type SpokenCounts } from "../SessionActivity.ts"
 import type { Backend } from "../SessionBackend.ts"
 import type * as SessionStore from "../SessionStorePort.ts"
 import * as SqlRecord from "../sql/SqlRecord.ts"
@@ -31,28 +31,28 @@ const noteBegun = "INSERT INTO begun_calls (session_id, call_id) VALUES (?, ?) O
 
 const forgetBegun = "DELETE FROM begun_calls WHERE session_id = ? AND call_id = ?"
 
-/** Columns that `SqlRows.Counted` has values for, in their order; the last two are replaced. */
+/** Columns that `SqlRows.UsageCounts` has values for, in their order; the last two are replaced. */
 const counterNames = [
   "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "api_call_count",
   "estimated_cost_usd", "cost_status", "cost_source"
 ]
-const countedBy = (value: (name: string) => string): string =>
+const buildCounterUpdates = (value: (name: string) => string): string =>
   counterNames.map((name, index) => index < counterNames.length - 2 ? `${name} = ${name} + ${value(name)}` : `${name} = ${value(name)}`).join(", ")
-const addUsage = countedBy(() => "?")
-const updateOf = (set: string): string => `UPDATE sessions SET ${set} WHERE id = ?`
+const addUsage = buildCounterUpdates(() => "?")
+const buildUpdate = (set: string): string => `UPDATE sessions SET ${set} WHERE id = ?`
 const addModelUsage = `INSERT INTO session_model_usage (session_id, provider, model, ${counterNames.join(", ")})
   VALUES (?, ?, ?, ${counterNames.map(() => "?").join(", ")})
-  ON CONFLICT (session_id, provider, model) DO UPDATE SET ${countedBy((name) => `excluded.${name}`)}`
+  ON CONFLICT (session_id, provider, model) DO UPDATE SET ${buildCounterUpdates((name) => `excluded.${name}`)}`
 
 const rowPlaces = `(${SqlRecord.columnNames.map(() => "?").join(", ")})`
 /** By the number of rows: a text that stays the same is a statement that stays prepared. */
 const inserts: Array<string> = []
-const insertOf = (rows: number): string =>
+const buildInsert = (rows: number): string =>
   inserts[rows] ??= `INSERT OR IGNORE INTO run_record (${SqlRecord.columnNames.join(", ")}) VALUES ${Array.from({ length: rows }, () => rowPlaces).join(", ")}`
 
-const keepIn = ({ writeDirectly }: Database.Database): SqlRecord.RecordPlace["keep"] => (rows) =>
+const makeKeep = ({ writeDirectly }: Database.Database): SqlRecord.RecordPlace["keep"] => (rows) =>
   writeDirectly("record", (all) => {
-    for (const some of Arr.chunksOf(rows, SqlRecord.insertSize)) all(insertOf(some.length), some.flat())
+    for (const some of Arr.chunksOf(rows, SqlRecord.insertSize)) all(buildInsert(some.length), some.flat())
   })
 
 type All = SqliteClient.Database["all"]
@@ -64,20 +64,20 @@ interface RowChange {
   /** False where no call of the session has begun. */
   hasBegun: boolean
   appended: readonly [messages: number, calls: number, now: number] | undefined
-  counted: SqlRows.Counted | undefined
+  counted: SqlRows.UsageCounts | undefined
 }
 
 const writeChange = (all: All, id: string, { appended, counted }: RowChange): void => {
-  if (appended !== undefined && counted !== undefined) all(updateOf(`${appendCounts}, ${addUsage}`), [...appended, ...Object.values(counted), id])
-  else if (appended !== undefined) all(updateOf(appendCounts), [...appended, id])
-  else if (counted !== undefined) all(updateOf(addUsage), [...Object.values(counted), id])
+  if (appended !== undefined && counted !== undefined) all(buildUpdate(`${appendCounts}, ${addUsage}`), [...appended, ...Object.values(counted), id])
+  else if (appended !== undefined) all(buildUpdate(appendCounts), [...appended, id])
+  else if (counted !== undefined) all(buildUpdate(addUsage), [...Object.values(counted), id])
 }
 
 /** Changes of rows by their transaction and session. */
 const changes = new WeakMap<SqliteClient.Transaction, Map<string, RowChange>>()
 
 /** Finds the changes of the transaction in the row of a session; undefined where there is no such session. */
-const changeOf = (all: All, transaction: SqliteClient.Transaction, id: string): RowChange | undefined => {
+const findRowChange = (all: All, transaction: SqliteClient.Transaction, id: string): RowChange | undefined => {
   let known = changes.get(transaction)
   if (known === undefined) changes.set(transaction, known = new Map())
   const before = known.get(id)
@@ -105,7 +105,7 @@ export const make = ({ committed, read, sql, write, writeDirectly }: Database.Da
     exact: { encode: (text) => text, decode: (text) => text },
     append: (id, { answered, calls, now, rows }) =>
       writeDirectly("append", (all, transaction) => {
-        const change = changeOf(all, transaction, id)
+        const change = findRowChange(all, transaction, id)
         if (change === undefined) return undefined
         const first = change.count
         rows.forEach(({ content, envelope, role, toolCalls, toolNames }, index) =>
@@ -117,21 +117,21 @@ export const make = ({ committed, read, sql, write, writeDirectly }: Database.Da
         return first
       }),
     begin: (id, callIds) => {
-      const begun: SqliteClient.Statements<boolean> = (all, transaction) => {
-        const change = changeOf(all, transaction, id)
+      const noteBegunCalls: SqliteClient.Statements<boolean> = (all, transaction) => {
+        const change = findRowChange(all, transaction, id)
         if (change === undefined) return false
         change.hasBegun = true
         callIds.forEach((callId) => all(noteBegun, [id, callId]))
         return true
       }
       return sql.committed === undefined
-        ? writeDirectly("begin", begun)
-        : write("begin", Effect.andThen(sql.afterTransaction(sql.committed), sql.statements(begun)))
+        ? writeDirectly("begin", noteBegunCalls)
+        : write("begin", Effect.andThen(sql.afterTransaction(sql.committed), sql.statements(noteBegunCalls)))
     },
     committed,
     addUsage: (id, { model, provider }, counted) =>
       writeDirectly("recordUsage", (all, transaction) => {
-        const change = changeOf(all, transaction, id)
+        const change = findRowChange(all, transaction, id)
         if (change === undefined) return false
         all(addModelUsage, [id, provider, model, ...Object.values(counted)])
         change.counted = change.counted === undefined ? counted : SqlRows.sum(change.counted, counted)
@@ -139,11 +139,11 @@ export const make = ({ committed, read, sql, write, writeDirectly }: Database.Da
       })
   })
 
-const activityOf = ({ read, sql }: Database.Database, { sequence, since }: SqlRecord.SqlRecord): SessionActivity => ({
+const makeActivity = ({ read, sql }: Database.Database, { sequence, since }: SqlRecord.SqlRecord): SessionActivity => ({
   version: Effect.map(read("version", sql<{ readonly data_version: number }>`PRAGMA data_version`), ([row]) => row?.data_version ?? 0),
   sequence,
   since,
-  running: read("running", Effect.map(Leases.heldSessions(sql), (ids) => new Set(ids))),
+  running: read("running", Effect.map(Leases.listHeldSessions(sql), (ids) => new Set(ids))),
   spoken: ({ since, until }) =>
     read("spoken", Effect.gen(function*() {
       const counts = yield* sql<{ readonly id: string; readonly messages: number; readonly users: number }>`
@@ -158,12 +158,12 @@ const activityOf = ({ read, sql }: Database.Database, { sequence, since }: SqlRe
             AND json_valid(r.body) AND r.body ->> '$.copyOf' IS NOT NULL)`
       const skills = Map.groupBy(
         chosen.flatMap(({ at, id, text }) => {
-          const name = StoredForm.chosenSkill(text)
+          const name = StoredForm.findChosenSkill(text)
           return name === undefined ? [] : [{ id, at, name }]
         }),
         ({ id }) => id
       )
-      return new Map(counts.map(({ id, messages, users }): [string, Spoken] => [id, { messages, userMessages: users, skills: skills.get(id) ?? [] }]))
+      return new Map(counts.map(({ id, messages, users }): [string, SpokenCounts] => [id, { messages, userMessages: users, skills: skills.get(id) ?? [] }]))
     })),
   prompts: (ids) =>
     Effect.map(
@@ -179,14 +179,14 @@ const activityOf = ({ read, sql }: Database.Database, { sequence, since }: SqlRe
 /** Opens the store, the search and the run record on the database in a file, which is closed with the scope. */
 export const open = (path: string, readOnly = false, commitsWithin?: Duration.Input) =>
   Effect.map(readOnly ? Database.openForReading(path) : Database.open(path, undefined, commitsWithin), (database): Backend => {
-    const record = SqlRecord.make({ ...database, afterwards: database.sql.afterTransaction, keep: keepIn(database) })
+    const record = SqlRecord.make({ ...database, afterwards: database.sql.afterTransaction, keep: makeKeep(database) })
     const store = make(database)
     return {
       record,
       retention: SqliteRetention.make(database),
       store,
       search: SqliteSearch.make(database),
-      activity: activityOf(database, record),
+      activity: makeActivity(database, record),
       maintenance: SqliteMaintenance.make(database, store),
       together: database.together
     }

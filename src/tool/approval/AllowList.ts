@@ -38,11 +38,11 @@ export interface Target {
 }
 
 /** The entry that an approval for good is kept as. */
-export const entryOf = ({ kind, text }: Target): string => kind === "prefix" ? CommandPrefix.globOf(text) : `${kind}: ${text}`
+export const formatEntry = ({ kind, text }: Target): string => kind === "prefix" ? CommandPrefix.toGlob(text) : `${kind}: ${text}`
 
 /** The entries of a list by what they are. */
-interface Parsed {
-  /** Entries of approvals, as {@link entryOf} writes them. */
+interface ParsedEntries {
+  /** Entries of approvals, as {@link formatEntry} writes them. */
   readonly exact: ReadonlySet<string>
   readonly globs: ReadonlyArray<string>
   /** Entries that name a kind of danger, and count no more. */
@@ -148,14 +148,14 @@ const isFormer = (entry: string): boolean =>
   formerKinds.has(entry) || entry.startsWith("change of ") || /^\S+ (?:may change or delete things|asks for an approval)$/.test(entry)
 
 /** Sorts the entries of a list. */
-export const parse = (entries: ReadonlyArray<string>): Parsed => ({
+export const parse = (entries: ReadonlyArray<string>): ParsedEntries => ({
   exact: new Set(entries.filter(isExact)),
   globs: entries.filter((entry) => !isExact(entry) && !isFormer(entry)),
   dropped: entries.filter((entry) => !isExact(entry) && isFormer(entry))
 })
 
 /** The warning about entries that count no more; undefined where there are none. */
-export const notice = ({ dropped }: Parsed): string | undefined =>
+export const renderNotice = ({ dropped }: ParsedEntries): string | undefined =>
   dropped.length === 0
     ? undefined
     : `command_allowlist: ${dropped.map((entry) => `"${entry}"`).join(", ")} ${
@@ -190,7 +190,7 @@ export const allowListFile: Layer.Layer<never, never, FileSystem.FileSystem | Ho
 )
 
 /** One approval: a target, for this reason. Another reason about the same target is asked anew. */
-export interface Approved {
+export interface Approval {
   readonly target: Target
   readonly reason: string
   /** An approval for good counts for it. */
@@ -199,30 +199,30 @@ export interface Approved {
 
 /** Approvals given so far. */
 export interface Memory {
-  readonly knows: (session: string, approved: Approved) => boolean
-  readonly rememberSession: (session: string, approved: ReadonlyArray<Approved>) => void
+  readonly knows: (session: string, approved: Approval) => boolean
+  readonly rememberSession: (session: string, approved: ReadonlyArray<Approval>) => void
   /** For good. When it can not be kept, it holds for this process, and a warning says why. */
   readonly rememberAlways: (targets: ReadonlyArray<Target>) => Effect.Effect<void>
   readonly forget: (session: string) => void
 }
 
-const keyOf = ({ reason, target }: Approved): string => JSON.stringify([target.kind, target.text, reason])
+const formatKey = ({ reason, target }: Approval): string => JSON.stringify([target.kind, target.text, reason])
 
 /** A memory that starts with the entries of what was approved for good. */
-export const memory = (allowed: Iterable<string>, store: AllowListStore): Memory => {
+export const makeMemory = (allowed: Iterable<string>, store: AllowListStore): Memory => {
   const always = new Set(allowed)
   const sessions = new Map<string, Set<string>>()
   return {
     knows: (session, approved) =>
-      approved.permanent && always.has(entryOf(approved.target)) || sessions.get(session)?.has(keyOf(approved)) === true,
+      approved.permanent && always.has(formatEntry(approved.target)) || sessions.get(session)?.has(formatKey(approved)) === true,
     rememberSession: (session, approved) => {
       const known = sessions.get(session) ?? new Set()
       sessions.set(session, known)
-      for (const one of approved) known.add(keyOf(one))
+      for (const one of approved) known.add(formatKey(one))
     },
     rememberAlways: (targets) =>
       Effect.suspend(() => {
-        const entries = Array.from(new Set(targets.map(entryOf)))
+        const entries = Array.from(new Set(targets.map(formatEntry)))
         for (const entry of entries) always.add(entry)
         return store.add(entries)
       }).pipe(Effect.catch((error) => Effect.logWarning(`the approval holds for this process only: ${error.message}`))),

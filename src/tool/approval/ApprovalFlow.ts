@@ -20,8 +20,8 @@ import type { Ids } from "../../hooks/Correlation.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
 import type { ApprovalChoice } from "../../hooks/PayloadTable.ts"
 import * as PairedEvents from "../../hooks/PairedEvents.ts"
-import { type Approved, entryOf, type Memory, type Target } from "./AllowList.ts"
-import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
+import { type Approval, formatEntry, type Memory, type Target } from "./AllowList.ts"
+import { ApprovalPrompt, type Approver, makeTerminalApprover } from "./Approver.ts"
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Mode, Permit, Policy } from "./ApprovalPolicy.ts"
@@ -34,45 +34,45 @@ import * as ShownText from "./ShownText.ts"
 const noWayAround =
   "Do not retry it, rephrase it or reach the same result in another way. Tell the user what you wanted to do and why, or go on with what does not need it."
 
-const because = (keys: ReadonlyArray<string>): string => keys.join("; ")
+const joinKeys = (keys: ReadonlyArray<string>): string => keys.join("; ")
 
 /** The floor. */
-export const hardline = (key: string): string =>
+export const renderHardlineBlock = (key: string): string =>
   `BLOCKED (hardline): ${key}. This never runs, whatever is approved or configured. ${noWayAround}`
 
 /** A glob of the operator. */
-export const deniedByGlob = (glob: string): string =>
+export const renderGlobDenial = (glob: string): string =>
   `BLOCKED: the operator denies commands that match \`${glob}\` (approvals.deny). ${noWayAround}`
 
 /** A rule of `permissions.deny`. */
-export const deniedByRule = (rule: string, source: string): string =>
+export const renderRuleDenial = (rule: string, source: string): string =>
   `BLOCKED: the rule \`${rule}\` (${source}) denies this. ${noWayAround}`
 
 /** Nothing may change while the agent plans. */
-export const planning = (tool: string, reasons: ReadonlyArray<string>): string =>
+export const renderPlanBlock = (tool: string, reasons: ReadonlyArray<string>): string =>
   `BLOCKED (plan mode): ${tool} may change something, and only reading is allowed while you plan. ` +
   "Do not look for another way to change it. Go on reading what you need, then present your plan as your answer: what you will change, in which order, and how you will check it. The user approves it, or asks for another." +
-  (reasons.length === 0 ? "" : ` (${because(reasons)})`)
+  (reasons.length === 0 ? "" : ` (${joinKeys(reasons)})`)
 
 /** A person said no. */
-const denied = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
-  `BLOCKED: the user denied this (${because(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ${noWayAround}`
+const renderUserDenial = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
+  `BLOCKED: the user denied this (${joinKeys(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ${noWayAround}`
 
 /** Nobody said anything. */
-const timedOut = (keys: ReadonlyArray<string>): string =>
-  `BLOCKED: the approval request was not answered in time (${because(keys)}); silence is not consent. ${noWayAround}`
+const renderTimeoutDenial = (keys: ReadonlyArray<string>): string =>
+  `BLOCKED: the approval request was not answered in time (${joinKeys(keys)}); silence is not consent. ${noWayAround}`
 
 /** Nobody can be asked. */
-const unattended = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
-  `BLOCKED: this needs an approval (${because(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so` +
-  (remedies.length === 0 ? "." : `; the user decides: ${because(remedies)}.`)
+const renderUnattendedDenial = ({ keys, remedies = [] }: Pick<Question, "keys" | "remedies">, who: string): string =>
+  `BLOCKED: this needs an approval (${joinKeys(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so` +
+  (remedies.length === 0 ? "." : `; the user decides: ${joinKeys(remedies)}.`)
 
 /** The call cannot be shown whole. */
-const unshowable = (reason: string): string => `BLOCKED: this needs an approval, and cannot be shown to the user: ${reason}`
+const renderUnshowableDenial = (reason: string): string => `BLOCKED: this needs an approval, and cannot be shown to the user: ${reason}`
 
 /** The judge said no; from the third denial in a row on, the model is told to stop. */
-const judged = (keys: ReadonlyArray<string>, inARow: number): string =>
-  `BLOCKED: the approval check denied this (${because(keys)}). ` + (inARow < 3
+const renderJudgeDenial = (keys: ReadonlyArray<string>, inARow: number): string =>
+  `BLOCKED: the approval check denied this (${joinKeys(keys)}). ` + (inARow < 3
     ? noWayAround
     : `This is denial ${inARow} in a row: STOP trying to run such commands, and report to the user what you could not do.`)
 
@@ -132,11 +132,11 @@ interface Parties {
 /** An approval for good is written down: one of a text that is not shown as it stands, or that holds a secret, is not offered. */
 const isKeepable = ({ text }: Target): boolean => ShownText.isShownWhole(text)
 
-const targetsOf = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArray<Target> =>
-  Array.from(new Map(concerns.map(({ target = whole }) => [entryOf(target), target])).values())
+const collectTargets = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArray<Target> =>
+  Array.from(new Map(concerns.map(({ target = whole }) => [formatEntry(target), target])).values())
 
 /** The prefix that an approval may be granted for, where it holds for all that is asked about. */
-const prefixOf = (concerns: ReadonlyArray<Concern>): Target | undefined =>
+const findCommonPrefix = (concerns: ReadonlyArray<Concern>): Target | undefined =>
   concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined) ? concerns[0]?.prefix : undefined
 
 const lasting: ReadonlyArray<Choice> = ["once", "session", "always", "deny"]
@@ -147,7 +147,7 @@ const showPreview = (preview: string): string => VisibleText.showLines(preview.r
 
 const showTarget = ({ kind, text }: Target): Target => ({ kind, text: ShownText.showText(text) })
 
-const questionOf = (
+const buildQuestion = (
   { target, tool }: Request,
   shown: string,
   concerns: ReadonlyArray<Concern>,
@@ -156,9 +156,9 @@ const questionOf = (
   bounds: Bounds
 ): Question => {
   const keys = concerns.map(({ key }) => VisibleText.showLine(key))
-  const targets = targetsOf(concerns, target)
+  const targets = collectTargets(concerns, target)
   const remedies = concerns.flatMap(({ remedy }) => remedy ?? [])
-  const prefix = prefixOf(concerns)
+  const prefix = findCommonPrefix(concerns)
   const previews = [...new Set(concerns.flatMap(({ preview }) => preview === undefined ? [] : [showPreview(preview)]))]
   return {
     session_id: ids.session_id,
@@ -183,16 +183,16 @@ const isJudged = (mode: Mode, presence: Presence): boolean =>
   mode === "smart" && (presence._tag === "Attended" || presence.judged)
 
 /** Decided without a question, and told to whoever reads the log. */
-const alone = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<JudgedAnswer> =>
+const decideUnattended = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<JudgedAnswer> =>
   Effect.as(
     Effect.logWarning([
       `approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`,
       ...outcome === "once" ? [] : question.remedies ?? []
     ].join("; ")),
-    { outcome, by: "unattended", message: unattended(question, who), choice: outcome }
+    { outcome, by: "unattended", message: renderUnattendedDenial(question, who), choice: outcome }
   )
 
-const asked = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<JudgedAnswer> =>
+const requestAnswer = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<JudgedAnswer> =>
   who.answer(question).pipe(
     Effect.catchCause((cause): Effect.Effect<Reply> =>
       Effect.as(Effect.logWarning("the approval request could not be shown, so it is denied", cause), {
@@ -203,14 +203,14 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
     Effect.map((answer): JudgedAnswer => {
       const reply = Option.getOrUndefined(answer)
       if (reply === undefined) {
-        return { outcome: "timeout", by: "user", message: timedOut(question.keys), choice: "timeout" }
+        return { outcome: "timeout", by: "user", message: renderTimeoutDenial(question.keys), choice: "timeout" }
       }
       const { reason } = reply
       const isOffered = (choice: Choice): boolean => question.choices.includes(choice)
       const lesser = reply.choice === "always" && isOffered("session") ? "session" : "deny"
       const choice = isOffered(reply.choice) ? reply.choice : lesser
       const prefix = reply.prefix === true && choice !== "once" && choice !== "deny" ? question.prefix : undefined
-      return { outcome: choice, by: "user", message: denied(question.keys, reason), choice, reason, prefix }
+      return { outcome: choice, by: "user", message: renderUserDenial(question.keys, reason), choice, reason, prefix }
     })
   )
 
@@ -219,14 +219,14 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
   const denials = new Map<string, number>()
   const turns = new Map<string, Semaphore.Semaphore>()
 
-  const turnOf = (session: string): Semaphore.Semaphore => {
+  const getTurn = (session: string): Semaphore.Semaphore => {
     const known = turns.get(session) ?? Semaphore.makeUnsafe(1)
     turns.set(session, known)
     return known
   }
 
   /** Asks the model for a ruling; undefined leaves the question to a person. */
-  const rule = (session: string, question: Question): Effect.Effect<JudgedAnswer | undefined> =>
+  const requestRuling = (session: string, question: Question): Effect.Effect<JudgedAnswer | undefined> =>
     judge === undefined ? Effect.succeed(undefined) : judge.judge(question).pipe(
       Effect.catchCause((cause) =>
         Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)),
@@ -238,16 +238,16 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
         }
         const inARow = (denials.get(session) ?? 0) + 1
         denials.set(session, inARow)
-        return { outcome: "deny", by: "judge", message: judged(question.keys, inARow), choice: "smart_deny" }
+        return { outcome: "deny", by: "judge", message: renderJudgeDenial(question.keys, inARow), choice: "smart_deny" }
       })
     )
 
   /** The approver, or the prompt of whoever started the run. */
   const present: Effect.Effect<Approver | undefined> = approver === undefined
-    ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) => Option.isSome(prompt) ? terminal(prompt.value) : undefined)
+    ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) => Option.isSome(prompt) ? makeTerminalApprover(prompt.value) : undefined)
     : Effect.succeed(approver)
 
-  const answered = Effect.fnUntraced(function*(
+  const answerQuestion = Effect.fnUntraced(function*(
     { mode, session }: RequestOwner,
     presence: Presence,
     who: Approver | undefined,
@@ -256,46 +256,46 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
   ): Effect.fn.Return<JudgedAnswer> {
     const isApprovedUnseen = presence._tag === "Unattended" && presence.otherwise === "approve" && !isJudged(mode, presence)
     if (refusal !== undefined && !isApprovedUnseen) {
-      return { outcome: "deny", by: "unattended", message: unshowable(refusal), choice: "deny", reason: refusal }
+      return { outcome: "deny", by: "unattended", message: renderUnshowableDenial(refusal), choice: "deny", reason: refusal }
     }
-    const ruled = isJudged(mode, presence) ? yield* rule(session, question) : undefined
+    const ruled = isJudged(mode, presence) ? yield* requestRuling(session, question) : undefined
     if (ruled !== undefined) return ruled
     if (presence._tag === "Unattended") {
-      return yield* alone(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
+      return yield* decideUnattended(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
     }
-    return yield* who === undefined ? alone(question, "no user", "deny") : asked(who, policy.timeout, question)
+    return yield* who === undefined ? decideUnattended(question, "no user", "deny") : requestAnswer(who, policy.timeout, question)
   })
 
-  const surfaceOf = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
+  const resolveSurface = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
     if (judge !== undefined && isJudged(mode, presence)) return "smart"
     return presence._tag === "Unattended" ? presence.who : who?.surface ?? "none"
   }
 
-  const approvedOf = ({ target: whole }: Request) => ({ key, permanent, target = whole }: Concern): Approved => ({ target, permanent, reason: key })
+  const toApproval = ({ target: whole }: Request) => ({ key, permanent, target = whole }: Concern): Approval => ({ target, permanent, reason: key })
 
   /** Holds for whatever the prefix covers. */
-  const prefixed = (target: Target): Approved => ({ target, permanent: true, reason: "" })
+  const toPrefixApproval = (target: Target): Approval => ({ target, permanent: true, reason: "" })
 
-  const left = (request: Request, { session, starting }: RequestOwner): ReadonlyArray<Concern> =>
+  const selectUnapproved = (request: Request, { session, starting }: RequestOwner): ReadonlyArray<Concern> =>
     request.concerns.filter((concern) =>
-      ![session, ...concern.target?.kind === "host" ? starting : []].some((one) => memory.knows(one, approvedOf(request)(concern))) &&
-      !(concern.prefix !== undefined && memory.knows(session, prefixed(concern.prefix))))
+      ![session, ...concern.target?.kind === "host" ? starting : []].some((one) => memory.knows(one, toApproval(request)(concern))) &&
+      !(concern.prefix !== undefined && memory.knows(session, toPrefixApproval(concern.prefix))))
 
   const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
 
-  const settle = Effect.fnUntraced(function*(request: Request, place: RequestOwner, who: Approver | undefined) {
+  const settleRequest = Effect.fnUntraced(function*(request: Request, place: RequestOwner, who: Approver | undefined) {
     // Somebody may have approved it while this question waited.
-    const concerns = left(request, place)
+    const concerns = selectUnapproved(request, place)
     if (concerns.length === 0) return remembered
     const { ids, mode, session } = place
     const presence = yield* InteractiveMode
     const isKept = keepRules !== undefined && concerns.every(({ permanent }) => permanent)
-    const rules = isKept ? yield* request.offeredRules?.(concerns, prefixOf(concerns)) ?? Effect.undefined : undefined
+    const rules = isKept ? yield* request.offeredRules?.(concerns, findCommonPrefix(concerns)) ?? Effect.undefined : undefined
     const { refusal, text } = ShownText.showCall(request.tool, request.command, request.target.kind)
-    const question = questionOf(request, text, concerns, ids, rules, yield* CurrentBounds)
+    const question = buildQuestion(request, text, concerns, ids, rules, yield* CurrentBounds)
     const { keys } = question
-    const surface = surfaceOf(mode, presence, who)
-    const fields = () => ({
+    const surface = resolveSurface(mode, presence, who)
+    const buildFields = () => ({
       session_id: ids.session_id,
       turn_id: ids.turn_id,
       tool_call_id: ids.tool_call_id,
@@ -307,14 +307,14 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
       surface
     })
     const span = yield* PairedEvents.open<"pre_approval_request">(hooks, {
-      open: ["pre_approval_request", fields],
-      otherwise: () => ["post_approval_response", () => ({ ...fields(), choice: "timeout" as const })]
+      open: ["pre_approval_request", buildFields],
+      otherwise: () => ["post_approval_response", () => ({ ...buildFields(), choice: "timeout" as const })]
     })
     // The record of what led here, and what is asked about, is written before the wait.
     const recorder = yield* RunRecorder.RunRecorder
     if (recorder !== undefined) yield* recorder.flush
     const since = yield* Clock.currentTimeMillis
-    const answer = yield* answered(place, presence, who, question, refusal)
+    const answer = yield* answerQuestion(place, presence, who, question, refusal)
     const waitedMillis = (yield* Clock.currentTimeMillis) - since
     yield* RunRecorder.record((recorder) =>
       recorder.write({
@@ -329,28 +329,28 @@ export const make = ({ approver, hooks, judge, keepRules, memory, policy }: Part
         waitedMillis
       }))
     yield* span.close(["post_approval_response", () => ({
-      ...fields(),
+      ...buildFields(),
       choice: answer.choice,
       ...(answer.by === "judge" ? { decided_by: "aux_llm" } : {})
     })])
     const { outcome, prefix } = answer
     if (outcome === "session" || outcome === "always") {
-      memory.rememberSession(session, prefix === undefined ? concerns.map(approvedOf(request)) : [prefixed(prefix)])
+      memory.rememberSession(session, prefix === undefined ? concerns.map(toApproval(request)) : [toPrefixApproval(prefix)])
     }
     if (outcome === "always") {
       const kept = prefix === undefined ? question.rules?.exact : question.rules?.prefix
       if (kept !== undefined && keepRules !== undefined) yield* keepRules(kept)
-      else yield* memory.rememberAlways(prefix === undefined ? targetsOf(concerns, request.target) : [prefix])
+      else yield* memory.rememberAlways(prefix === undefined ? collectTargets(concerns, request.target) : [prefix])
     }
     return answer
   })
 
   return {
     ask: Effect.fnUntraced(function*(request, place) {
-      if (left(request, place).length === 0) return remembered
+      if (selectUnapproved(request, place).length === 0) return remembered
       const who = yield* present
-      const settled = Effect.scoped(settle(request, place, who))
-      return yield* who?.order === "one at a time" ? turnOf(place.session).withPermit(settled) : settled
+      const settled = Effect.scoped(settleRequest(request, place, who))
+      return yield* who?.order === "one at a time" ? getTurn(place.session).withPermit(settled) : settled
     }),
     forget: (session) => {
       denials.delete(session)

@@ -43,7 +43,7 @@ const instructions = [
 ].join("\n")
 
 /** Reads a ruling from an answer; anything but one clear word leaves the question to a person. */
-export const rulingOf = (answer: string): Ruling => {
+export const parseRuling = (answer: string): Ruling => {
   const words = answer.toUpperCase().match(/\b(?:APPROVE|DENY|ESCALATE)\b/g) ?? []
   const [first] = words
   if (first === undefined || words.some((word) => word !== first)) return "escalate"
@@ -51,7 +51,7 @@ export const rulingOf = (answer: string): Ruling => {
 }
 
 /** A judge that asks the auxiliary model of the task `approval`. */
-export const auxiliary = <E>(model: Auxiliary<E>): ApprovalJudge["Service"] => ({
+export const makeAuxiliary = <E>(model: Auxiliary<E>): ApprovalJudge["Service"] => ({
   judge: (question) =>
     Effect.map(
       model.call("approval", {
@@ -72,6 +72,6 @@ export const auxiliary = <E>(model: Auxiliary<E>): ApprovalJudge["Service"] => (
           turnId: TurnId.make(question.turn_id)
         }
       }),
-      ({ text }) => rulingOf(text)
+      ({ text }) => parseRuling(text)
     )
 })

@@ -19,7 +19,7 @@ import * as ApprovalFlow from "./ApprovalFlow.ts"
 import { ApprovalJudge } from "./ApprovalJudge.ts"
 import { type Call, defaultPolicy, type Mode, type Options, type Permit, type Policy, type Refusal, type Service } from "./ApprovalPolicy.ts"
 import * as ApprovalTarget from "./ApprovalTarget.ts"
-import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
+import { ApprovalPrompt, type Approver, makeTerminalApprover } from "./Approver.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
 import { StartingSessions } from "./InteractiveMode.ts"
 import * as PermissionCalls from "./PermissionCalls.ts"
@@ -27,28 +27,28 @@ import * as Permissions from "./Permissions.ts"
 import { type Choice, type Concern, ContentScanner } from "./Question.ts"
 
 /** The first glob that matches one of the texts. */
-const firstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>
-  globs.find((glob) => texts.some((text) => Glob.matches(glob, text)))
+const findFirstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>
+  globs.find((glob) => texts.some((text) => Glob.isMatch(glob, text)))
 
-const refuse = (reason: Refusal["reason"], message: string): Refusal => ({ _tag: "Refusal", reason, message })
+const makeRefusal = (reason: Refusal["reason"], message: string): Refusal => ({ _tag: "Refusal", reason, message })
 
-const surroundingsOf = ({ isConfined, leavesWall, reach }: Call, { unknownCommands }: Policy): Danger.Surroundings => {
+const classifySurroundings = ({ isConfined, leavesWall, reach }: Call, { unknownCommands }: Policy): Danger.Surroundings => {
   if (isConfined === true) return reach === "all" ? "connected" : "confined"
   return leavesWall === true ? "allow" : unknownCommands
 }
 
-const plain = (call: Call): Permit => ({ _tag: "Permit", call, by: "nothing found", choice: undefined })
+const permitPlain = (call: Call): Permit => ({ _tag: "Permit", call, by: "nothing found", choice: undefined })
 
-const contained = (call: Call): Permit => ({ _tag: "Permit", call, by: "contained", choice: undefined })
+const permitContained = (call: Call): Permit => ({ _tag: "Permit", call, by: "contained", choice: undefined })
 
 /** Decides whether a tool call may run. */
 export const make = (options: Options): Service => {
   const policy: Policy = { ...defaultPolicy, ...options.policy }
   const allowed = AllowList.parse(policy.allow)
-  const prefixes = allowed.globs.flatMap((glob) => [CommandPrefix.wordsOf(glob) ?? []]).filter((words) => words.length > 0)
-  const globs = allowed.globs.filter((glob) => CommandPrefix.wordsOf(glob) === undefined)
-  const isCovered = CommandPrefix.covering(prefixes)
-  const memory = AllowList.memory(allowed.exact, options.store ?? { add: () => Effect.void })
+  const prefixes = allowed.globs.flatMap((glob) => [CommandPrefix.parseGlob(glob) ?? []]).filter((words) => words.length > 0)
+  const globs = allowed.globs.filter((glob) => CommandPrefix.parseGlob(glob) === undefined)
+  const isCovered = CommandPrefix.makeMatcher(prefixes)
+  const memory = AllowList.makeMemory(allowed.exact, options.store ?? { add: () => Effect.void })
   const { approver, hooks, judge, permissions } = options
   const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
   const asking = ApprovalFlow.make({ policy, memory, hooks, approver, judge, keepRules: permissions?.kept?.add })
@@ -56,58 +56,58 @@ export const make = (options: Options): Service => {
   const modes = new Map<string, Mode | PermissionMode.PermissionMode>()
 
   /** The mode of a run, where one was chosen for it, else of its session. */
-  const modeOf = (session: string, ofRun: PermissionMode.PermissionMode | undefined): PermissionMode.PermissionMode | "off" => {
+  const resolveMode = (session: string, ofRun: PermissionMode.PermissionMode | undefined): PermissionMode.PermissionMode | "off" => {
     if (ofRun !== undefined) return ofRun
     if (policy.yolo || yolo.has(session)) return "yolo"
     const mode = modes.get(session) ?? policy.permissionMode ?? policy.mode
-    return mode === "manual" || mode === "smart" ? PermissionMode.ofApprovals(mode) : mode
+    return mode === "manual" || mode === "smart" ? PermissionMode.fromApprovals(mode) : mode
   }
 
   /** Names the bypass that lifts every question. */
-  const lifted = (mode: PermissionMode.PermissionMode | "off"): "yolo" | "off" | undefined => mode === "yolo" || mode === "off" ? mode : undefined
+  const findBypass = (mode: PermissionMode.PermissionMode | "off"): "yolo" | "off" | undefined => mode === "yolo" || mode === "off" ? mode : undefined
 
-  const flowMode = (mode: PermissionMode.PermissionMode | "off"): Mode => mode === "off" ? mode : PermissionMode.toApprovals(mode)
+  const toFlowMode = (mode: PermissionMode.PermissionMode | "off"): Mode => mode === "off" ? mode : PermissionMode.toApprovals(mode)
 
-  const sessionOf = (own: string | undefined) => Effect.map(Correlation, (ids) => ({ ids, session: own ?? ids.session_id }))
+  const resolveSession = (own: string | undefined) => Effect.map(Correlation, (ids) => ({ ids, session: own ?? ids.session_id }))
 
-  const listed = (tool: string, lines: ReadonlyArray<string>, commands: ReadonlyArray<string>): boolean =>
+  const isOnAllowList = (tool: string, lines: ReadonlyArray<string>, commands: ReadonlyArray<string>): boolean =>
     globs.length > 0 && (commands.length > 0
-      ? commands.every((command) => firstMatch(globs, [command]) !== undefined) && lines.every(CommandPrefix.isPlainLine)
-      : firstMatch(globs, [tool]) !== undefined)
+      ? commands.every((command) => findFirstMatch(globs, [command]) !== undefined) && lines.every(CommandPrefix.isPlainLine)
+      : findFirstMatch(globs, [tool]) !== undefined)
 
   /** Findings that are asked about: behind a wall no loss that an undo covers. */
-  const foundIn = (call: Call, verdict: Danger.Verdict): Effect.Effect<ReadonlyArray<Finding>> => {
-    const found = Danger.askedAbout(verdict, surroundingsOf(call, policy))
+  const selectFindings = (call: Call, verdict: Danger.Verdict): Effect.Effect<ReadonlyArray<Finding>> => {
+    const found = Danger.selectAskedFindings(verdict, classifySurroundings(call, policy))
     return call.isConfined !== true || call.uncovered === undefined || verdict.onlyReads ? Effect.succeed(found) : call.uncovered(call.args, found)
   }
 
-  const judged = Effect.fnUntraced(function*(
+  const judgeCall = Effect.fnUntraced(function*(
     call: Call,
     judgedTarget: ApprovalTarget.ApprovalTarget,
     { allowed: rule, allowsHost, asked, denied }: PermissionCalls.CallJudgement
   ): Effect.fn.Return<Permit | Refusal> {
-    const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
+    const grantPermit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
     const { lines, prefix, target, text, verdict } = judgedTarget
-    if (verdict.floor !== undefined) return refuse("hardline", ApprovalFlow.hardline(verdict.floor.key))
+    if (verdict.floor !== undefined) return makeRefusal("hardline", ApprovalFlow.renderHardlineBlock(verdict.floor.key))
     const glob = policy.deny.length === 0
       ? undefined
-      : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
-    if (glob !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByGlob(glob))
-    if (denied !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByRule(denied.text, denied.source))
-    const { ids, session } = yield* sessionOf(call.sessionKey)
-    const mode = modeOf(session, yield* PermissionMode.current)
-    if (mode === "plan" && !PermissionCalls.mayPlan(call, judgedTarget)) return refuse("approval_denied", ApprovalFlow.planning(call.tool, (call.concerns ?? []).map(({ key }) => key)))
-    const found = yield* foundIn(call, verdict)
+      : findFirstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
+    if (glob !== undefined) return makeRefusal("approval_denied", ApprovalFlow.renderGlobDenial(glob))
+    if (denied !== undefined) return makeRefusal("approval_denied", ApprovalFlow.renderRuleDenial(denied.text, denied.source))
+    const { ids, session } = yield* resolveSession(call.sessionKey)
+    const mode = resolveMode(session, yield* PermissionMode.current)
+    if (mode === "plan" && !PermissionCalls.canRunInPlan(call, judgedTarget)) return makeRefusal("approval_denied", ApprovalFlow.renderPlanBlock(call.tool, (call.concerns ?? []).map(({ key }) => key)))
+    const found = yield* selectFindings(call, verdict)
     const offered = found.length === 0 ? undefined : prefix()
     const covered = found.length > 0 && lines.length === 1 && lines.every(isCovered)
     const findings = found.map((finding): Concern & { readonly listed: boolean } => {
-      const holds = CommandPrefix.holdsFor(finding)
+      const holds = CommandPrefix.canHoldFor(finding)
       const listed = covered && (holds || offered === undefined && CommandPrefix.isListable(finding)) ||
         rule !== undefined && CommandPrefix.isListable(finding)
       return { key: finding.key, permanent: true, prefix: holds ? offered : undefined, listed, isRuled: CommandPrefix.isListable(finding) }
     })
     const given = call.concerns ?? []
-    const edits = mode === "edits" ? yield* PermissionCalls.editsOf(call) : () => false
+    const edits = mode === "edits" ? yield* PermissionCalls.makeEditTest(call) : () => false
     const isRuled = (concern: Concern): boolean => PermissionCalls.isLifted(call.tool, concern)
     const further = given.filter((concern) => {
       const { target } = concern
@@ -121,17 +121,17 @@ export const make = (options: Options): Service => {
     ]
     const isLifted = findings.some(({ listed }) => listed) || further.length < given.length
     const otherwise = !isLifted ? "nothing found" : rule !== undefined || mode !== "edits" && further.length < given.length ? "permission" : mode === "edits" && further.length < given.length ? "edits" : "allow-list"
-    if (known.length === 0 && lines.length === 0) return permit(otherwise)
-    const free = lifted(mode) ?? (asked === undefined && listed(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
-    if (free !== undefined) return permit(known.length === 0 ? otherwise : free)
+    if (known.length === 0 && lines.length === 0) return grantPermit(otherwise)
+    const free = findBypass(mode) ?? (asked === undefined && isOnAllowList(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
+    if (free !== undefined) return grantPermit(known.length === 0 ? otherwise : free)
     const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
-    if (concerns.length === 0) return permit(otherwise)
+    if (concerns.length === 0) return grantPermit(otherwise)
     const offeredRules = (asked: ReadonlyArray<Concern>, prefix: Concern["prefix"]) =>
-      permissions === undefined ? Effect.undefined : PermissionCalls.offered(permissions, { call, target: judgedTarget, concerns: asked, prefix })
+      permissions === undefined ? Effect.undefined : PermissionCalls.findOfferedRules(permissions, { call, target: judgedTarget, concerns: asked, prefix })
     const request = { tool: call.tool, command: text(), concerns, target: target(), offeredRules }
-    const { by, message, outcome } = yield* asking.ask(request, { session, starting: yield* StartingSessions, ids, mode: flowMode(mode) })
-    if (outcome === "deny") return refuse("approval_denied", message)
-    return outcome === "timeout" ? refuse("approval_timeout", message) : permit(by, outcome)
+    const { by, message, outcome } = yield* asking.ask(request, { session, starting: yield* StartingSessions, ids, mode: toFlowMode(mode) })
+    if (outcome === "deny") return makeRefusal("approval_denied", message)
+    return outcome === "timeout" ? makeRefusal("approval_timeout", message) : grantPermit(by, outcome)
   })
 
   /** Nothing of the call has to be looked at: it runs no command, and neither a rule nor the call itself gives a reason to ask. */
@@ -139,38 +139,38 @@ export const make = (options: Options): Service => {
     policy.deny.length === 0 && floor === undefined && onlyReads && lines.length + concerns.length === 0
 
   const isPlanning = ({ sessionKey }: Call, fiber: Fiber.Fiber<unknown, unknown>): boolean =>
-    modeOf(sessionKey ?? fiber.getRef(Correlation).session_id, PermissionMode.ofFiber(fiber)) === "plan"
+    resolveMode(sessionKey ?? fiber.getRef(Correlation).session_id, PermissionMode.readFiberMode(fiber)) === "plan"
 
   /** Judges a call with the rules for it. */
-  const ruled = Effect.fnUntraced(function*(call: Call, target: ApprovalTarget.ApprovalTarget, rules: Permissions.Service, isPlanning: boolean) {
+  const judgeWithRules = Effect.fnUntraced(function*(call: Call, target: ApprovalTarget.ApprovalTarget, rules: Permissions.Service, isPlanning: boolean) {
     const judgement = yield* PermissionCalls.judge(rules, call, target)
-    if (judgement.denied !== undefined || isPlanning) return yield* judged(call, target, judgement)
-    if (call.contained === true) return contained(call)
-    return judgement.asked === undefined && isPlain(call, target) ? plain(call) : yield* judged(call, target, judgement)
+    if (judgement.denied !== undefined || isPlanning) return yield* judgeCall(call, target, judgement)
+    if (call.contained === true) return permitContained(call)
+    return judgement.asked === undefined && isPlain(call, target) ? permitPlain(call) : yield* judgeCall(call, target, judgement)
   })
 
   return {
     check: (call) =>
       Effect.withFiber((fiber) => {
-        const target = ApprovalTarget.of(call.tool, call.args, call.runs)
+        const target = ApprovalTarget.fromCall(call.tool, call.args, call.runs)
         const planning = isPlanning(call, fiber)
-        if (permissions !== undefined) return ruled(call, target, permissions, planning)
-        if (planning) return judged(call, target, PermissionCalls.undecided)
-        if (call.contained === true) return Effect.succeed(contained(call))
-        return isPlain(call, target) ? Effect.succeed(plain(call)) : judged(call, target, PermissionCalls.undecided)
+        if (permissions !== undefined) return judgeWithRules(call, target, permissions, planning)
+        if (planning) return judgeCall(call, target, PermissionCalls.undecided)
+        if (call.contained === true) return Effect.succeed(permitContained(call))
+        return isPlain(call, target) ? Effect.succeed(permitPlain(call)) : judgeCall(call, target, PermissionCalls.undecided)
       }),
     request: Effect.fnUntraced(function*(request) {
-      const { ids, session } = yield* sessionOf(request.sessionKey)
-      const mode = modeOf(session, yield* PermissionMode.current)
-      const ruled = permissions === undefined ? undefined : yield* PermissionCalls.ofRequest(permissions, request)
+      const { ids, session } = yield* resolveSession(request.sessionKey)
+      const mode = resolveMode(session, yield* PermissionMode.current)
+      const ruled = permissions === undefined ? undefined : yield* PermissionCalls.judgeRequest(permissions, request)
       if (ruled !== undefined) return ruled
-      const free = request.isListed === true && permissions === undefined ? "allow-list" : lifted(mode)
+      const free = request.isListed === true && permissions === undefined ? "allow-list" : findBypass(mode)
       if (free !== undefined) return { outcome: "once", by: free }
       const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
       const concerns = request.concerns.map((concern) => ({ ...concern, isRuled: concern.permanent && concern.target?.kind === "host" }))
       const offeredRules = (asked: ReadonlyArray<Concern>) =>
-        permissions === undefined ? Effect.undefined : PermissionCalls.offeredHosts(permissions, asked)
-      const { by, outcome, reason } = yield* asking.ask({ ...request, concerns, target, offeredRules }, { session, starting: yield* StartingSessions, ids, mode: flowMode(mode) })
+        permissions === undefined ? Effect.undefined : PermissionCalls.findOfferedHostRules(permissions, asked)
+      const { by, outcome, reason } = yield* asking.ask({ ...request, concerns, target, offeredRules }, { session, starting: yield* StartingSessions, ids, mode: toFlowMode(mode) })
       return { outcome, by, reason }
     }),
     setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),
@@ -186,23 +186,23 @@ export const make = (options: Options): Service => {
 }
 
 /** {@link make} with the hooks, the allow-list, the scanner and the rules of the surroundings, where the options name none. */
-export const service = Effect.fnUntraced(function*(options: Omit<Options, "hooks">): Effect.fn.Return<Service, never, Hooks> {
+export const makeService = Effect.fnUntraced(function*(options: Omit<Options, "hooks">): Effect.fn.Return<Service, never, Hooks> {
   const hooks = yield* Hooks
   const store = options.store ?? (yield* AllowList.AllowList)
   const scanner = options.scanner ?? (yield* ContentScanner)
   const permissions = options.permissions ?? (yield* Permissions.Permissions)
-  const dropped = AllowList.notice(AllowList.parse(options.policy?.allow ?? []))
+  const dropped = AllowList.renderNotice(AllowList.parse(options.policy?.allow ?? []))
   if (dropped !== undefined) yield* Effect.logWarning(dropped)
   return make({ ...options, hooks, store, scanner, permissions })
 })
 
-/** {@link service} as the settings say; a prompt and a judge are used where they are provided. */
-export const ofSettings = Effect.fnUntraced(function*(options: { readonly yolo?: boolean | undefined }): Effect.fn.Return<Service, never, Hooks | Settings> {
+/** {@link makeService} as the settings say; a prompt and a judge are used where they are provided. */
+export const fromSettings = Effect.fnUntraced(function*(options: { readonly yolo?: boolean | undefined }): Effect.fn.Return<Service, never, Hooks | Settings> {
   const { approvals, commandAllowlist, permissions } = yield* Settings
   const hasRules = permissions.allow.length + permissions.ask.length + permissions.deny.length > 0
   const judge = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalJudge))
   const prompt = Option.getOrUndefined(yield* Effect.serviceOption(ApprovalPrompt))
-  return yield* service({
+  return yield* makeService({
     policy: {
       mode: approvals.mode,
       permissionMode: approvals.defaultMode,
@@ -213,14 +213,14 @@ export const ofSettings = Effect.fnUntraced(function*(options: { readonly yolo?:
       timeout: Duration.seconds(approvals.timeout)
     },
     judge,
-    permissions: (yield* Permissions.Permissions) ?? (hasRules ? yield* Permissions.ofSettings(permissions) : undefined),
-    approver: prompt === undefined ? undefined : terminal(prompt)
+    permissions: (yield* Permissions.Permissions) ?? (hasRules ? yield* Permissions.fromSettings(permissions) : undefined),
+    approver: prompt === undefined ? undefined : makeTerminalApprover(prompt)
   })
 })
 
-/** {@link service} whose questions wait for an answer from elsewhere, as long as the settings say. */
-export const ofQueue = (approver: Approver, policy: Partial<Policy>): Effect.Effect<Service, never, Hooks> =>
+/** {@link makeService} whose questions wait for an answer from elsewhere, as long as the settings say. */
+export const fromQueue = (approver: Approver, policy: Partial<Policy>): Effect.Effect<Service, never, Hooks> =>
   Effect.flatMap(Effect.serviceOption(Settings), (settings) => {
     const seconds = Option.isSome(settings) ? settings.value.approvals.gatewayTimeout : 300
-    return service({ policy: { timeout: Duration.seconds(seconds), ...policy }, approver })
+    return makeService({ policy: { timeout: Duration.seconds(seconds), ...policy }, approver })
   })

@@ -13,7 +13,7 @@ import type { Finding } from "../danger/Command.ts"
 import type { BoundTool } from "../Toolset.ts"
 import type { AllowListStore } from "./AllowList.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
-import type { Runs } from "./ApprovalReasons.ts"
+import type { RunArguments } from "./ApprovalReasons.ts"
 import type { Approver } from "./Approver.ts"
 import type { Service as Permissions } from "./Permissions.ts"
 import type { Choice, Concern, Outcome, Scanner } from "./Question.ts"
@@ -23,7 +23,7 @@ export interface Call {
   readonly tool: string
   readonly args: ToolArguments
   /** Arguments that run as commands; known by the tool's name when absent. */
-  readonly runs?: Runs | undefined
+  readonly runs?: RunArguments | undefined
   /** Reasons besides what detection finds: `needsApproval`, an annotation, a plugin's directive, a scanner's finding. */
   readonly concerns?: ReadonlyArray<Concern> | undefined
   /** Scope of an approval "for this session"; the session's id when absent. */

@@ -23,7 +23,7 @@ import type { BoundTool } from "../Toolset.ts"
 import type { Concern } from "./Question.ts"
 
 /** Arguments in one text, to be compared and shown; undefined when JSON cannot express them. */
-export const written = (args: ToolArguments): string | undefined => {
+export const serializeArguments = (args: ToolArguments): string | undefined => {
   try {
     return JSON.stringify(args)
   } catch {
@@ -32,39 +32,39 @@ export const written = (args: ToolArguments): string | undefined => {
 }
 
 /** The arguments of a call as they were when it was approved, so that a change on the way to the handler is noticed. */
-export interface Snapshot {
+export interface ArgumentSnapshot {
   readonly isSame: (args: ToolArguments) => boolean
 }
 
 /** Of arguments that nobody can change on the way: no middleware of tools is there. Costs nothing. */
-export const fixed: Snapshot = { isSame: () => true }
+export const fixed: ArgumentSnapshot = { isSame: () => true }
 
 /** Of arguments that middleware gets to see. Those that cannot be compared count as changed. */
-export const taken = (args: ToolArguments): Snapshot => {
-  const before = written(args)
-  return { isSame: (after) => before !== undefined && written(after) === before }
+export const takeSnapshot = (args: ToolArguments): ArgumentSnapshot => {
+  const before = serializeArguments(args)
+  return { isSame: (after) => before !== undefined && serializeArguments(after) === before }
 }
 
 /** Names of the arguments that are commands, and of those that are typed. */
-export type Runs = Pick<ToolFacts, "commandArguments" | "inputArguments">
+export type RunArguments = Pick<ToolFacts, "commandArguments" | "inputArguments">
 
-const runsNothing: Runs = { commandArguments: [], inputArguments: [] }
+const runsNothing: RunArguments = { commandArguments: [], inputArguments: [] }
 
 /** Facts by name, for tools without annotations. */
-const known: Readonly<Record<string, Runs>> = {
+const known: Readonly<Record<string, RunArguments>> = {
   terminal: { commandArguments: ["command"], inputArguments: [] },
   process: { commandArguments: [], inputArguments: ["data"] }
 }
 
 /** Texts of the named arguments of a call. */
-export const texts = (args: ToolArguments, names: ReadonlyArray<string>): ReadonlyArray<string> =>
+export const selectTexts = (args: ToolArguments, names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.flatMap((name) => {
     const value = Object.hasOwn(args, name) ? args[name] : undefined
     return typeof value === "string" ? [value] : []
   })
 
 /** Texts of a call that run as commands, or are typed into a program. */
-export interface Spoken {
+export interface RunTexts {
   /** The command lines that a shell would be given. */
   readonly lines: ReadonlyArray<string>
   /** Texts that are typed into a program, which may be a shell. */
@@ -72,11 +72,11 @@ export interface Spoken {
 }
 
 /** Finds the texts of a call that run; a tool without annotations is known by its name. */
-export const spoken = (
+export const collectRunTexts = (
   tool: string,
   args: ToolArguments,
-  runs: Runs = Object.hasOwn(known, tool) ? known[tool] ?? runsNothing : runsNothing
-): Spoken => ({ lines: texts(args, runs.commandArguments), inputs: texts(args, runs.inputArguments) })
+  runs: RunArguments = Object.hasOwn(known, tool) ? known[tool] ?? runsNothing : runsNothing
+): RunTexts => ({ lines: selectTexts(args, runs.commandArguments), inputs: selectTexts(args, runs.inputArguments) })
 
 /** Reasons why a call needs an approval, besides what its command says. */
 export interface ReasonFacts {
@@ -88,7 +88,7 @@ export interface ReasonFacts {
 
 const none: ReadonlyArray<Concern> = []
 
-const ofDirective = (tool: string, { message, rule_key }: Approve): Concern => ({
+const toDirectiveConcern = (tool: string, { message, rule_key }: Approve): Concern => ({
   key: [`a plugin requests an approval for ${rule_key ?? tool}`, ...message === undefined ? [] : [message]].join(": "),
   permanent: false
 })
@@ -97,7 +97,7 @@ const ofDirective = (tool: string, { message, rule_key }: Approve): Concern => (
 const statedDeadline = Duration.seconds(30)
 
 /** Asks the tool's own `needsApproval`. One that fails, dies, hangs or cannot read the arguments means yes. */
-const stated = ({ bound: { tool }, callId, messages }: ReasonFacts, args: ToolArguments): Effect.Effect<boolean> => {
+const checkNeedsApproval = ({ bound: { tool }, callId, messages }: ReasonFacts, args: ToolArguments): Effect.Effect<boolean> => {
   const needs = "needsApproval" in tool ? tool.needsApproval : undefined
   if (typeof needs !== "function") return Effect.succeed(needs === true)
   const asked = Effect.gen(function*() {
@@ -109,7 +109,7 @@ const stated = ({ bound: { tool }, callId, messages }: ReasonFacts, args: ToolAr
     const answer = (needs as (params: unknown, context: unknown) => unknown)(params, { toolCallId: callId, messages })
     return (Effect.isEffect(answer) ? yield* answer as Effect.Effect<unknown, unknown> : answer) !== false
   })
-  return IsolatedCall.contained(asked, { what: `needsApproval of ${tool.name}`, deadline: statedDeadline }).pipe(
+  return IsolatedCall.contain(asked, { what: `needsApproval of ${tool.name}`, deadline: statedDeadline }).pipe(
     Effect.catchCause((cause) =>
       Effect.as(Effect.logWarning(`needsApproval of ${tool.name} failed, so an approval is asked for`, cause), true))
   )
@@ -119,7 +119,7 @@ const stated = ({ bound: { tool }, callId, messages }: ReasonFacts, args: ToolAr
  * A tool of the application is approved as a tool, and so is one of a server that claims to only read; another one of a server, which may
  * do anything, call by call.
  */
-const askedBy = (tool: string, { approvalRemedy: remedy, claimedReadonly }: ToolFacts): Concern => {
+const toApprovalConcern = (tool: string, { approvalRemedy: remedy, claimedReadonly }: ToolFacts): Concern => {
   if (remedy === undefined) return { key: `${tool} asks for an approval`, permanent: true, target: { kind: "tool", text: tool } }
   return claimedReadonly === true
     ? { key: `${tool} says that it only reads, and its server is not trusted (${remedy})`, permanent: true, target: { kind: "tool", text: tool } }
@@ -127,21 +127,21 @@ const askedBy = (tool: string, { approvalRemedy: remedy, claimedReadonly }: Tool
 }
 
 /** Reasons why a call needs an approval, besides what its command says. */
-export const reasonsOf = (given: ReasonFacts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>, never, ToolContext> => {
+export const collectReasons = (given: ReasonFacts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>, never, ToolContext> => {
   const { bound: { concerns } } = given
-  const stated = ofTool(given, args)
+  const stated = collectToolReasons(given, args)
   return concerns === undefined ? stated : Effect.zipWith(stated, concerns(args), (some, more) => [...some, ...more])
 }
 
-const ofTool = (given: ReasonFacts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>> => {
+const collectToolReasons = (given: ReasonFacts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>> => {
   const { bound: { facts, isConfined, tool }, directive } = given
   const always: ReadonlyArray<Concern> = [
-    ...directive === undefined ? none : [ofDirective(tool.name, directive)],
+    ...directive === undefined ? none : [toDirectiveConcern(tool.name, directive)],
     ...facts.destructive === true && !facts.ownApproval && isConfined !== true ? [{ key: `${tool.name} may change or delete things`, permanent: true, target: { kind: "tool" as const, text: tool.name } }] : none
   ]
   if (!("needsApproval" in tool) || tool.needsApproval === undefined || tool.needsApproval === false) {
     return Effect.succeed(always)
   }
-  return Effect.map(stated(given, args), (needed) =>
-    needed ? [...always, askedBy(tool.name, facts)] : always)
+  return Effect.map(checkNeedsApproval(given, args), (needed) =>
+    needed ? [...always, toApprovalConcern(tool.name, facts)] : always)
 }

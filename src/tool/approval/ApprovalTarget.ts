@@ -6,11 +6,11 @@
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import * as Danger from "../danger/Danger.ts"
 import type { Target } from "./AllowList.ts"
-import { type Runs, type Spoken, spoken, texts, written } from "./ApprovalReasons.ts"
+import { type RunArguments, type RunTexts, collectRunTexts, selectTexts, serializeArguments } from "./ApprovalReasons.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
 
 /** Target of the judgement of one call. */
-export interface ApprovalTarget extends Spoken {
+export interface ApprovalTarget extends RunTexts {
   /** Text for people and for globs; made when it is asked for. */
   readonly text: () => string
   readonly verdict: Danger.Verdict
@@ -23,13 +23,13 @@ export interface ApprovalTarget extends Spoken {
 const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [], onlyReads: true }
 
 /** Judges text that goes to a program which may or may not be a shell: only quotes of a shell must parse. */
-const typed = (input: string): Danger.Verdict => {
+const judgeInput = (input: string): Danger.Verdict => {
   const verdict = Danger.judge(input)
   const findings = verdict.findings.filter(({ family }) => family !== "unreadable")
   return { ...verdict, findings, floor: findings.find(({ gravity }) => gravity === "floor") }
 }
 
-const together = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict => {
+const mergeVerdicts = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict => {
   const [only = nothing] = verdicts
   return verdicts.length < 2 ? only : {
     floor: verdicts.find(({ floor }) => floor !== undefined)?.floor,
@@ -40,15 +40,15 @@ const together = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict => {
 }
 
 /** Judges a command line in the directory that the call names, if it does. */
-const judgedIn = (directory: string | undefined) => (line: string): Danger.Verdict => {
+const makeLineJudge = (directory: string | undefined) => (line: string): Danger.Verdict => {
   const alone = Danger.judge(line)
   if (directory === undefined) return alone
   return { ...Danger.judge(`cd '${directory.replaceAll("'", String.raw`'\''`)}'\n${line}`), commands: alone.commands }
 }
 
 /** The lines, with the directory where the call names one, and with the tool where it is not the terminal. */
-const commandOf = (tool: string, args: ToolArguments, lines: ReadonlyArray<string>): string => {
-  const [directory] = texts(args, ["workdir"])
+const formatCommand = (tool: string, args: ToolArguments, lines: ReadonlyArray<string>): string => {
+  const [directory] = selectTexts(args, ["workdir"])
   const text = lines.join("\n").trim()
   return [...tool === "terminal" ? [] : [`${tool}:`], text, ...directory === undefined ? [] : [`(in ${directory})`]].join(" ")
 }
@@ -57,25 +57,25 @@ const commandOf = (tool: string, args: ToolArguments, lines: ReadonlyArray<strin
  * Parts of a tool call that have to be judged. Tools that run nothing have no findings here: fences judge their paths and
  * addresses.
  */
-export const of = (
+export const fromCall = (
   tool: string,
   args: ToolArguments,
-  runs?: Runs
+  runs?: RunArguments
 ): ApprovalTarget => {
-  const { inputs, lines } = spoken(tool, args, runs)
-  const call = (): string => `${tool} ${written(args) ?? ""}`
+  const { inputs, lines } = collectRunTexts(tool, args, runs)
+  const formatCall = (): string => `${tool} ${serializeArguments(args) ?? ""}`
   if (lines.length + inputs.length === 0) {
-    return { text: call, verdict: nothing, lines, inputs, target: () => ({ kind: "call", text: call() }), prefix: () => undefined }
+    return { text: formatCall, verdict: nothing, lines, inputs, target: () => ({ kind: "call", text: formatCall() }), prefix: () => undefined }
   }
   return {
     text: () => [...lines, ...inputs].join("\n"),
-    verdict: together([...lines.map(judgedIn(texts(args, ["workdir"])[0])), ...inputs.map(typed)]),
+    verdict: mergeVerdicts([...lines.map(makeLineJudge(selectTexts(args, ["workdir"])[0])), ...inputs.map(judgeInput)]),
     lines,
     inputs,
     // Typed input goes to one process: it means nothing without the rest of the call.
-    target: () => inputs.length > 0 ? { kind: "call", text: call() } : { kind: "command", text: commandOf(tool, args, lines) },
+    target: () => inputs.length > 0 ? { kind: "call", text: formatCall() } : { kind: "command", text: formatCommand(tool, args, lines) },
     prefix: () => {
-      const text = tool === "terminal" && lines.length === 1 && inputs.length === 0 ? CommandPrefix.of(lines[0] ?? "") : undefined
+      const text = tool === "terminal" && lines.length === 1 && inputs.length === 0 ? CommandPrefix.findPrefix(lines[0] ?? "") : undefined
       return text === undefined ? undefined : { kind: "prefix", text }
     }
   }

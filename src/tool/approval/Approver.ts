@@ -9,7 +9,7 @@
  * import * as Effect from "effect/Effect"
  * import { Approver } from "hermes-effect"
  *
- * const queue = Approver.pending({
+ * const queue = Approver.makePendingQueue({
  *   surface: "chat",
  *   timeout: Duration.minutes(5),
  *   notify: ({ command }) => Effect.logInfo(`may I run ${command}?`)
@@ -23,7 +23,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Question, type Reply, replyOf } from "./Question.ts"
+import { type Question, type Reply, parseReply } from "./Question.ts"
 
 /** Answers requests for an approval. */
 export interface Approver {
@@ -43,7 +43,7 @@ export class ApprovalPrompt extends Context.Service<ApprovalPrompt, {
 }>()("hermes-effect/tool/approval/ApprovalPrompt") {}
 
 /** A person at a terminal. */
-export const terminal = (prompt: ApprovalPrompt["Service"]): Approver => ({
+export const makeTerminalApprover = (prompt: ApprovalPrompt["Service"]): Approver => ({
   surface: "cli",
   order: "one at a time",
   answer: prompt.ask
@@ -53,7 +53,7 @@ export const terminal = (prompt: ApprovalPrompt["Service"]): Approver => ({
  * A function of the application. It may answer a word (`"once"`), or `{ choice, reason?, prefix? }`; a word that it should not
  * know is deny.
  */
-export const callback = (
+export const makeCallbackApprover = (
   answer: (question: Question) => Effect.Effect<unknown, unknown>,
   options: { readonly surface?: string | undefined; readonly timeout?: Duration.Duration | undefined } = {}
 ): Approver => ({
@@ -64,17 +64,17 @@ export const callback = (
     Effect.map(answer(question), (given) =>
       typeof given === "object" && given !== null && "choice" in given
         ? fromRecord(given)
-        : replyOf(given))
+        : parseReply(given))
 })
 
 const fromRecord = (given: { readonly choice: unknown; readonly reason?: unknown; readonly prefix?: unknown }): Reply | undefined => {
-  const reply = replyOf(given.choice)
+  const reply = parseReply(given.choice)
   if (reply === undefined) return undefined
   return { ...reply, ...typeof given.reason === "string" ? { reason: given.reason } : {}, ...given.prefix === true ? { prefix: true } : {} }
 }
 
 /** Questions that wait for an answer from outside, oldest first. */
-export interface Pending {
+export interface PendingQueue {
   readonly approver: Approver
   readonly waiting: (session: string) => ReadonlyArray<Question>
   /** Answers the oldest question of a session, or all; how many were answered. */
@@ -83,7 +83,7 @@ export interface Pending {
   readonly reset: (session: string) => Effect.Effect<number>
 }
 
-interface Waiting {
+interface WaitingQuestion {
   readonly question: Question
   readonly answer: Deferred.Deferred<Reply>
 }
@@ -92,18 +92,18 @@ interface Waiting {
  * A queue for each session, for those who answer later. `notify` tells the other side of a question; when it fails, the
  * question is denied.
  */
-export const pending = (options: {
+export const makePendingQueue = (options: {
   readonly surface: string
   readonly timeout?: Duration.Duration | undefined
   readonly notify: (question: Question) => Effect.Effect<void, unknown>
-}): Pending => {
-  const queues = new Map<string, Array<Waiting>>()
-  const remove = (session: string, item: Waiting): void => {
+}): PendingQueue => {
+  const queues = new Map<string, Array<WaitingQuestion>>()
+  const remove = (session: string, item: WaitingQuestion): void => {
     const rest = (queues.get(session) ?? []).filter((other) => other !== item)
     if (rest.length === 0) queues.delete(session)
     else queues.set(session, rest)
   }
-  const settle = (session: string, reply: Reply, count: number): Effect.Effect<number> =>
+  const settleQuestions = (session: string, reply: Reply, count: number): Effect.Effect<number> =>
     Effect.suspend(() => {
       const items = (queues.get(session) ?? []).slice(0, count)
       for (const item of items) remove(session, item)
@@ -116,7 +116,7 @@ export const pending = (options: {
       timeout: options.timeout,
       answer: (question) =>
         Effect.suspend(() => {
-          const item: Waiting = { question, answer: Deferred.makeUnsafe() }
+          const item: WaitingQuestion = { question, answer: Deferred.makeUnsafe() }
           const session = question.session_id
           queues.set(session, [...queues.get(session) ?? [], item])
           return Effect.andThen(options.notify(question), Deferred.await(item.answer)).pipe(
@@ -125,7 +125,7 @@ export const pending = (options: {
         })
     },
     waiting: (session) => (queues.get(session) ?? []).map(({ question }) => question),
-    resolve: (session, reply, which) => settle(session, reply, which === "all" ? Number.POSITIVE_INFINITY : 1),
-    reset: (session) => settle(session, { choice: "deny", reason: "the session was reset" }, Number.POSITIVE_INFINITY)
+    resolve: (session, reply, which) => settleQuestions(session, reply, which === "all" ? Number.POSITIVE_INFINITY : 1),
+    reset: (session) => settleQuestions(session, { choice: "deny", reason: "the session was reset" }, Number.POSITIVE_INFINITY)
   }
 }

@@ -17,13 +17,13 @@
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import { maxLength } from "../danger/Danger.ts"
-import { type Finding, named } from "../danger/Command.ts"
+import { type Finding, parseNames } from "../danger/Command.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import * as ShellScript from "../shell/ShellScript.ts"
-import { keyword, literal, type Redirection, type Simple, type Word } from "../shell/ShellTree.ts"
+import { readKeyword, readLiteral, type Redirection, type Simple, type Word } from "../shell/ShellTree.ts"
 
 /** Programs whose second word says what they do. */
-const programs = named(`
+const programs = parseNames(`
   git gh glab hub jj hg svn npm pnpm yarn bun deno cargo rustup go pip pip3 pipx uv poetry pipenv conda mamba gem bundle
   composer dotnet mvn gradle brew apt apt-get dnf yum pacman zypper snap flatpak docker podman nerdctl docker-compose
   kubectl helm minikube kind oc terraform tofu pulumi vagrant packer systemctl service aws gcloud az gsutil doctl fly flyctl
@@ -31,7 +31,7 @@ const programs = named(`
 `)
 
 /** First words of a subcommand of two words. */
-const groups = named(`
+const groups = parseNames(`
   run stash remote worktree submodule reflog bisect notes lfs pr issue repo release workflow secret gist auth api compose
   container image volume network system builder buildx context service stack swarm node rollout config state workspace
   profile role s3 s3api ec2 ecs eks iam lambda rds dynamodb sqs sns logs cloudformation compute projects storage sql
@@ -39,28 +39,28 @@ const groups = named(`
 `)
 
 /** Subcommands that run what stands behind them, or that change what later ones run. */
-const runners = named("exec x dlx run-script foreach filter-branch filter-repo config alias eval shell ssh attach debug cp-exec script api")
+const runners = parseNames("exec x dlx run-script foreach filter-branch filter-repo config alias eval shell ssh attach debug cp-exec script api")
 const runnersOf: Readonly<Record<string, ReadonlySet<string>>> = {
-  git: named("bisect"),
-  docker: named("run"),
-  podman: named("run"),
-  nerdctl: named("run"),
-  "docker-compose": named("run"),
-  kubectl: named("run"),
-  oc: named("run rsh"),
-  uv: named("run"),
-  poetry: named("run"),
-  pipenv: named("run"),
-  conda: named("run"),
-  mamba: named("run"),
-  pipx: named("run"),
-  cargo: named("run"),
-  go: named("run generate"),
-  deno: named("run"),
-  bun: named("run"),
-  dotnet: named("run"),
-  aws: named("ssm"),
-  gcloud: named("ssh")
+  git: parseNames("bisect"),
+  docker: parseNames("run"),
+  podman: parseNames("run"),
+  nerdctl: parseNames("run"),
+  "docker-compose": parseNames("run"),
+  kubectl: parseNames("run"),
+  oc: parseNames("run rsh"),
+  uv: parseNames("run"),
+  poetry: parseNames("run"),
+  pipenv: parseNames("run"),
+  conda: parseNames("run"),
+  mamba: parseNames("run"),
+  pipx: parseNames("run"),
+  cargo: parseNames("run"),
+  go: parseNames("run generate"),
+  deno: parseNames("run"),
+  bun: parseNames("run"),
+  dotnet: parseNames("run"),
+  aws: parseNames("ssm"),
+  gcloud: parseNames("ssh")
 }
 
 const plainWord = /^[a-z][a-z0-9]*(?:[-_:.][a-z0-9]+)*$/i
@@ -69,31 +69,31 @@ const plainWord = /^[a-z][a-z0-9]*(?:[-_:.][a-z0-9]+)*$/i
 const control = new RegExp(String.raw`[\u0000-\u001f\u007f-\u009f]`)
 
 /** The only simple command of a line; undefined where there is more, or anything but words. */
-const single = (line: string): Simple | undefined => {
+const parseSingleCommand = (line: string): Simple | undefined => {
   const text = line.trim()
   if (text.length > maxLength || control.test(text)) return undefined
   const { commands: [command, ...more], fault } = ShellScript.read(text)
   return fault === undefined && command !== undefined && more.length === 0 && command.terminator === "" && command.redirections.length === 0 &&
-      command.words.every((word) => literal(word) !== undefined) && ScriptInterpreter.read(text).commands.length === 1
+      command.words.every((word) => readLiteral(word) !== undefined) && ScriptInterpreter.read(text).commands.length === 1
     ? command
     : undefined
 }
 
 /** The prefix of a command line that may be granted, such as `git push`; undefined where none may be. */
-export const of = (line: string): string | undefined => {
-  const [program = "", verb = "", object = ""] = (single(line)?.words ?? []).slice(0, 3).map((word) => keyword(word) ?? "")
+export const findPrefix = (line: string): string | undefined => {
+  const [program = "", verb = "", object = ""] = (parseSingleCommand(line)?.words ?? []).slice(0, 3).map((word) => readKeyword(word) ?? "")
   if (!programs.has(program) || !plainWord.test(verb)) return undefined
-  const refused = (word: string): boolean => runners.has(word) || Object.hasOwn(runnersOf, program) && runnersOf[program]?.has(word) === true
-  if (refused(verb)) return undefined
+  const isRunner = (word: string): boolean => runners.has(word) || Object.hasOwn(runnersOf, program) && runnersOf[program]?.has(word) === true
+  if (isRunner(verb)) return undefined
   if (!groups.has(verb)) return `${program} ${verb}`
-  return plainWord.test(object) && !refused(object) ? `${program} ${verb} ${object}` : undefined
+  return plainWord.test(object) && !isRunner(object) ? `${program} ${verb} ${object}` : undefined
 }
 
 /** The glob of `command_allowlist` that stands for a prefix. */
-export const globOf = (prefix: string): string => `${prefix} *`
+export const toGlob = (prefix: string): string => `${prefix} *`
 
 /** The words of a glob that stands for a prefix; undefined for any other. */
-export const wordsOf = (glob: string): ReadonlyArray<string> | undefined =>
+export const parseGlob = (glob: string): ReadonlyArray<string> | undefined =>
   /^[^\s*?]+(?: [^\s*?]+)* \*$/.test(glob) ? glob.slice(0, -2).split(" ") : undefined
 
 /** Dangers that come from elsewhere in the command than from what its program is for. */
@@ -102,22 +102,22 @@ const hidden: ReadonlySet<Finding["family"]> = new Set(["exfiltration", "remote 
 const borrowed: ReadonlySet<Finding["family"]> = new Set(["inline code", "privilege", "configuration tampering"])
 
 /** True when an approval of a command's prefix, as a question offers it, may hold for this danger. */
-export const holdsFor = (finding: Finding): boolean => isListable(finding) && !borrowed.has(finding.family)
+export const canHoldFor = (finding: Finding): boolean => isListable(finding) && !borrowed.has(finding.family)
 
 /** True when a prefix that an operator wrote, of a program that no question offers one of, may hold for this danger. */
 export const isListable = ({ family, gravity }: Finding): boolean => gravity === "ask" && !hidden.has(family)
 
 /** Makes the test if a command line is a single command that begins with one of these prefixes, each as its words. */
-export const covering = (prefixes: ReadonlyArray<ReadonlyArray<string>>) => (line: string): boolean => {
+export const makeMatcher = (prefixes: ReadonlyArray<ReadonlyArray<string>>) => (line: string): boolean => {
   if (prefixes.length === 0) return false
-  const words = single(line)?.words.map(keyword)
+  const words = parseSingleCommand(line)?.words.map(readKeyword)
   return words !== undefined && prefixes.some((prefix) => prefix.every((word, index) => words[index] === word))
 }
 
 const systemProgram = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
 
 const isHarmless = ({ operator, target }: Redirection): boolean => {
-  const text = literal(target)
+  const text = readLiteral(target)
   return operator === "<<" || operator === "<<-" || operator === "<<<" || text === "/dev/null" ||
     (operator === ">&" || operator === "<&") && text !== undefined && /^(?:\d+|-)$/.test(text)
 }
@@ -130,7 +130,7 @@ const isAssignment = (word: Word): boolean => {
 const isPlain = ({ redirections, words: [first, ...rest] }: Simple): boolean => {
   if (!redirections.every(isHarmless)) return false
   if (first === undefined) return true
-  const program = literal(first)
+  const program = readLiteral(first)
   if (program?.includes("/") === true && !systemProgram.test(program)) return false
   return rest.length === 0 || !isAssignment(first)
 }

@@ -9,7 +9,7 @@
  * import { Agent, InteractiveMode, Runtime } from "hermes-effect"
  *
  * const program = Agent.run({ prompt: "Reply exactly done" }).pipe(
- *   Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.unattended("nightly job"))
+ *   Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("nightly job"))
  * )
  *
  * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).text)
@@ -40,7 +40,7 @@ export type Presence =
 export const attended: Presence = { _tag: "Attended" }
 
 /** Nobody can. Without `judged`, no model decides in the user's place either. */
-export const unattended = (who: string, otherwise: "deny" | "approve" = "deny", judged = false): Presence =>
+export const makeUnattended = (who: string, otherwise: "deny" | "approve" = "deny", judged = false): Presence =>
   ({ _tag: "Unattended", who, otherwise, judged })
 
 /** The presence for what the fiber does; `Effect.provideService(InteractiveMode, unattended("child agent"))`. */
@@ -63,12 +63,12 @@ export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect
   const chosen = yield* PermissionMode.current
   const limits = chosen === undefined
     ? current
-    : { ...current, mode: PermissionMode.toApprovals(PermissionMode.narrower(chosen, PermissionMode.ofApprovals(current.mode))) }
+    : { ...current, mode: PermissionMode.toApprovals(PermissionMode.selectNarrower(chosen, PermissionMode.fromApprovals(current.mode))) }
   const presence = yield* InteractiveMode
   const context = yield* Effect.serviceOption(ToolContext)
   const roots = context._tag === "Some" ? [context.value.cwd] : []
   return {
-    [InheritedLimits.variable]: InheritedLimits.write({
+    [InheritedLimits.variable]: InheritedLimits.encodeLimits({
       ...limits,
       unattended: presence._tag === "Unattended" ? presence.otherwise : limits.mode === "off" ? "approve" : "deny",
       // Limits that this program itself inherited stay the outermost.

@@ -10,7 +10,7 @@
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import * as Effect from "effect/Effect"
-import { writtenBy } from "../builtin/file/Fence.ts"
+import { listWrittenPaths } from "../builtin/file/Fence.ts"
 import * as Boundary from "../fence/Boundary.ts"
 import * as EgressGate from "../fence/EgressGate.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
@@ -23,7 +23,7 @@ import type { Target } from "./AllowList.ts"
 import * as PermissionRule from "./PermissionRule.ts"
 import type { Concern, OfferedRules, Outcome } from "./Question.ts"
 
-/** Rules that decide about a call; `allowsHost` tells of one that a command reaches. */
+/** Rules that decide about a call; `isHostAllowed` tells of one that a command reaches. */
 export interface CallJudgement extends Permissions.Judgement {
   readonly allowsHost?: ((host: string) => boolean) | undefined
 }
@@ -34,25 +34,25 @@ export const undecided: CallJudgement = { denied: undefined, asked: undefined, a
 /** Tools that only read, by name, where nothing is said of them. */
 const readers: ReadonlySet<string> = new Set(["read_file", "search_files", "session_search", "skills_list", "skill_view", "web_search", "web_extract"])
 
-const hostsOf = (call: Pick<Call, "args" | "tool">, lines: ReadonlyArray<string>): ReadonlyArray<string> => [
-  ...EgressGate.selectWebAddresses(call.tool, call.args).flatMap((address) => URL.canParse(address) ? [Urls.hostWithPort(new URL(address))] : []),
-  ...lines.flatMap(HostApproval.ofLine).flatMap(({ target }) => target?.kind === "host" ? [target.text] : [])
+const collectHosts = (call: Pick<Call, "args" | "tool">, lines: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...EgressGate.selectWebAddresses(call.tool, call.args).flatMap((address) => URL.canParse(address) ? [Urls.formatHost(new URL(address))] : []),
+  ...lines.flatMap(HostApproval.findLineConcerns).flatMap(({ target }) => target?.kind === "host" ? [target.text] : [])
 ]
 
 /** True when a call is known to do nothing but look. */
-export const onlyReads = ({ isReadonly, tool }: Pick<Call, "isReadonly" | "tool">, { inputs, lines, verdict }: ApprovalTarget): boolean =>
+export const isReadOnlyCall = ({ isReadonly, tool }: Pick<Call, "isReadonly" | "tool">, { inputs, lines, verdict }: ApprovalTarget): boolean =>
   lines.length + inputs.length > 0 ? verdict.onlyReads && inputs.length === 0 : isReadonly ?? readers.has(tool)
 
 /** Tools that change nothing but the course of the run itself; a child agent plans too. */
 const ofPlanning: ReadonlySet<string> = new Set(["todo", "clarify", "delegate_task", "Agent"])
 
 /** True when a call may run while the agent plans. */
-export const mayPlan = (call: Call, target: ApprovalTarget): boolean => onlyReads(call, target) || ofPlanning.has(call.tool)
+export const canRunInPlan = (call: Call, target: ApprovalTarget): boolean => isReadOnlyCall(call, target) || ofPlanning.has(call.tool)
 
 const guarded = /(?:^|\/)\.(?:git|hermes|agents|ssh)(?:\/|$)/
 
 /** Makes the test for reasons to ask about an edit that the mode `edits` lifts: of files below the working directory. */
-export const editsOf = Effect.fnUntraced(function*({ tool }: Call) {
+export const makeEditTest = Effect.fnUntraced(function*({ tool }: Call) {
   const context = yield* Effect.serviceOption(ToolContext)
   const cwd = context._tag === "Some" ? context.value.cwd : undefined
   const isEdit = tool === "write_file" || tool === "patch"
@@ -62,13 +62,13 @@ export const editsOf = Effect.fnUntraced(function*({ tool }: Call) {
 })
 
 /** A call as rules look at it. */
-const callOf = (call: Call, { inputs, lines }: ApprovalTarget, cwd: string | undefined, readsOnly: boolean, needsHosts: boolean): Permissions.PermissionCall => ({
+const toPermissionCall = (call: Call, { inputs, lines }: ApprovalTarget, cwd: string | undefined, readsOnly: boolean, needsHosts: boolean): Permissions.PermissionCall => ({
   tool: call.tool,
   args: call.args,
   lines,
   inputs,
-  written: writtenBy(call.tool, call.args),
-  hosts: needsHosts ? hostsOf(call, lines) : [],
+  written: listWrittenPaths(call.tool, call.args),
+  hosts: needsHosts ? collectHosts(call, lines) : [],
   cwd: cwd ?? "/",
   onlyReads: readsOnly
 })
@@ -80,17 +80,17 @@ export const judge = Effect.fnUntraced(function*(permissions: Permissions.Servic
   const rules = yield* permissions.of(cwd)
   if (rules.rules.length === 0) return undecided
   const needsHosts = rules.rules.some(({ pattern, tool }) => pattern._tag === "Host" || tool === "web")
-  const judged = yield* Permissions.judge(rules, callOf(call, target, cwd, onlyReads(call, target), needsHosts), permissions)
-  return needsHosts ? { ...judged, allowsHost: (host) => allowsHost(rules, host) } : judged
+  const judged = yield* Permissions.judge(rules, toPermissionCall(call, target, cwd, isReadOnlyCall(call, target), needsHosts), permissions)
+  return needsHosts ? { ...judged, allowsHost: (host) => isHostAllowed(rules, host) } : judged
 })
 
-const allowsHost = (rules: Permissions.RuleSet, host: string): boolean => {
-  const { allowed, asked, denied } = Permissions.ofHost(rules, host)
+const isHostAllowed = (rules: Permissions.RuleSet, host: string): boolean => {
+  const { allowed, asked, denied } = Permissions.judgeHost(rules, host)
   return allowed !== undefined && asked === undefined && denied === undefined
 }
 
 /** Rule that stands for a target of an approval; undefined for one that no rule names. */
-const ruleOf = (tool: string, { kind, text }: Target): string | undefined => {
+const formatRule = (tool: string, { kind, text }: Target): string | undefined => {
   switch (kind) {
     case "command":
       return tool === "terminal" ? `terminal(${text})` : undefined
@@ -116,27 +116,27 @@ interface AskedCall {
 }
 
 /** Finds the rules that an approval of a call for good may be kept as: those that allow this call, and say so in one line each. */
-export const offered = Effect.fnUntraced(function*(
+export const findOfferedRules = Effect.fnUntraced(function*(
   permissions: Permissions.Service,
   { call, concerns, prefix, target }: AskedCall
 ): Effect.fn.Return<OfferedRules | undefined> {
   const { kept } = permissions
   if (kept === undefined || concerns.length === 0 || !concerns.every(({ isRuled }) => isRuled === true)) return undefined
   const context = yield* Effect.serviceOption(ToolContext)
-  const asCall = callOf(call, target, context._tag === "Some" ? context.value.cwd : undefined, false, true)
-  const allowing = Effect.fnUntraced(function*(targets: ReadonlyArray<Target>) {
-    const texts = [...new Set(targets.map((one) => ruleOf(call.tool, one)))]
+  const asCall = toPermissionCall(call, target, context._tag === "Some" ? context.value.cwd : undefined, false, true)
+  const selectAllowingRules = Effect.fnUntraced(function*(targets: ReadonlyArray<Target>) {
+    const texts = [...new Set(targets.map((one) => formatRule(call.tool, one)))]
     const rules = texts.flatMap((text): ReadonlyArray<Permissions.PlacedRule> => {
       const parsed = text === undefined ? undefined : PermissionRule.parse(text, "allow")
       return parsed?._tag === "Success" ? [{ ...parsed.success, list: "allow", source: kept.file, folder: undefined }] : []
     })
     if (rules.length < texts.length) return undefined
     const judged = yield* Permissions.judge({ rules, problems: [] }, asCall, permissions)
-    const isAllowed = judged.allowed !== undefined || targets.every((one) => one.kind === "host" && allowsHost({ rules, problems: [] }, one.text))
+    const isAllowed = judged.allowed !== undefined || targets.every((one) => one.kind === "host" && isHostAllowed({ rules, problems: [] }, one.text))
     return isAllowed ? rules.map(({ text }) => text) : undefined
   })
-  const exact = yield* allowing(concerns.map(({ target: own }) => own ?? target.target()))
-  const ofPrefix = prefix === undefined ? undefined : yield* allowing([prefix])
+  const exact = yield* selectAllowingRules(concerns.map(({ target: own }) => own ?? target.target()))
+  const ofPrefix = prefix === undefined ? undefined : yield* selectAllowingRules([prefix])
   return exact === undefined && ofPrefix === undefined ? undefined : { file: kept.file, exact, prefix: ofPrefix }
 })
 
@@ -155,7 +155,7 @@ export const isLifted = (tool: string, { key, permanent, target }: Concern): boo
 }
 
 /** The answer of the rules to a question about hosts; undefined where they have none. */
-export const ofRequest = Effect.fnUntraced(function*(
+export const judgeRequest = Effect.fnUntraced(function*(
   permissions: Permissions.Service,
   { concerns, isListed = false }: Pick<Request, "concerns" | "isListed">
 ): Effect.fn.Return<{ readonly outcome: Outcome; readonly by: Permit["by"]; readonly reason?: string } | undefined> {
@@ -163,7 +163,7 @@ export const ofRequest = Effect.fnUntraced(function*(
   if (hosts.length === 0 || hosts.length < concerns.length) return undefined
   const context = yield* Effect.serviceOption(ToolContext)
   const rules = yield* permissions.of(context._tag === "Some" ? context.value.cwd : undefined)
-  const judged = hosts.map((host) => Permissions.ofHost(rules, host))
+  const judged = hosts.map((host) => Permissions.judgeHost(rules, host))
   const denied = judged.find((one) => one.denied !== undefined)?.denied
   if (denied !== undefined) return { outcome: "deny", by: "permission", reason: `the rule ${denied.text} (${denied.source})` }
   const isAllowed = judged.every(({ allowed, asked }) => asked === undefined && (isListed || allowed !== undefined))
@@ -171,7 +171,7 @@ export const ofRequest = Effect.fnUntraced(function*(
 })
 
 /** Rules that an approval of hosts for good may be kept as. */
-export const offeredHosts = ({ kept }: Permissions.Service, concerns: ReadonlyArray<Concern>): Effect.Effect<OfferedRules | undefined> => {
+export const findOfferedHostRules = ({ kept }: Permissions.Service, concerns: ReadonlyArray<Concern>): Effect.Effect<OfferedRules | undefined> => {
   const hosts = concerns.flatMap(({ target }) => target?.kind === "host" ? [`web(${target.text})`] : [])
   const isAll = hosts.length > 0 && hosts.length === concerns.length && hosts.every((rule) => PermissionRule.parse(rule, "allow")._tag === "Success")
   return Effect.succeed(kept === undefined || !isAll ? undefined : { file: kept.file, exact: [...new Set(hosts)] })

@@ -35,7 +35,7 @@
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import * as Result from "effect/Result"
-import { type Command, programName, written } from "../danger/Command.ts"
+import { type Command, toProgramName, listRedirectTargets } from "../danger/Command.ts"
 
 /** Lists of rules. A rule of `deny` beats one of `ask`, and that one of `allow`. */
 export type List = "deny" | "ask" | "allow"
@@ -70,50 +70,50 @@ const serverTools = /^mcp__[\w.-]{1,127}__\*$/
 const hostName = /^(\*\.)?([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/
 const longest = 1_000
 
-const problem = (why: string): Result.Result<never, string> => Result.fail(`${why}; expected ${forms}`)
+const failRule = (why: string): Result.Result<never, string> => Result.fail(`${why}; expected ${forms}`)
 
-const commandOf = (given: string): Result.Result<Pattern, string> => {
+const parseCommandPattern = (given: string): Result.Result<Pattern, string> => {
   if (given === "*" || given === ":*") return Result.succeed({ _tag: "Any" })
   const isPrefix = /(?::| )\*$/.test(given)
   const words = (isPrefix ? given.slice(0, -2) : given).trim().split(/ +/)
-  if (words[0] === "" || words[0] === undefined) return problem("it names no command")
-  if (words.some((word) => word.includes("*"))) return problem("a * stands only at the end of a command, as :*")
-  if (/["'`$;&|<>\\\n]/.test(given)) return problem("it holds a character of the shell, and one rule stands for one command in plain words")
+  if (words[0] === "" || words[0] === undefined) return failRule("it names no command")
+  if (words.some((word) => word.includes("*"))) return failRule("a * stands only at the end of a command, as :*")
+  if (/["'`$;&|<>\\\n]/.test(given)) return failRule("it holds a character of the shell, and one rule stands for one command in plain words")
   return Result.succeed({ _tag: "Command", words, isPrefix })
 }
 
-const pathOf = (given: string): Result.Result<Pattern, string> =>
-  /[[\]{}\n]/.test(given) ? problem("a path knows *, ** and ? only") : Result.succeed({ _tag: "Path", glob: given })
+const parsePathPattern = (given: string): Result.Result<Pattern, string> =>
+  /[[\]{}\n]/.test(given) ? failRule("a path knows *, ** and ? only") : Result.succeed({ _tag: "Path", glob: given })
 
-const hostOf = (given: string): Result.Result<Pattern, string> => {
+const parseHostPattern = (given: string): Result.Result<Pattern, string> => {
   const [, below, host, port] = hostName.exec(given.toLowerCase()) ?? []
   return host === undefined
-    ? problem("it names no host (example.com, *.example.com, example.com:8080)")
+    ? failRule("it names no host (example.com, *.example.com, example.com:8080)")
     : Result.succeed({ _tag: "Host", host, port, isBelow: below !== undefined })
 }
 
-const patternOf = (tool: string, given: string): Result.Result<Pattern, string> => {
-  if (tool === "terminal") return commandOf(given)
-  if (pathTools.has(tool)) return pathOf(given)
-  return tool === "web" ? hostOf(given) : problem(`${tool} takes no pattern`)
+const parsePattern = (tool: string, given: string): Result.Result<Pattern, string> => {
+  if (tool === "terminal") return parseCommandPattern(given)
+  if (pathTools.has(tool)) return parsePathPattern(given)
+  return tool === "web" ? parseHostPattern(given) : failRule(`${tool} takes no pattern`)
 }
 
 /** Reads a rule of a list; the failure says what is wrong with it, and what is expected. */
 export const parse = (given: string, list: List): Result.Result<Rule, string> => {
   const text = given.trim()
-  if (text.length > longest) return problem(`it has more than ${longest} characters`)
-  if (text === "*") return list === "allow" ? problem("* allows every tool, which is the mode yolo") : Result.succeed({ text, tool: "*", pattern: { _tag: "Any" } })
+  if (text.length > longest) return failRule(`it has more than ${longest} characters`)
+  if (text === "*") return list === "allow" ? failRule("* allows every tool, which is the mode yolo") : Result.succeed({ text, tool: "*", pattern: { _tag: "Any" } })
   const [, tool = "", inside] = /^([^()\s]+)(?:\((.*)\))?$/s.exec(text) ?? []
   const meant = Object.hasOwn(foreign, tool) ? foreign[tool] : undefined
-  if (meant !== undefined) return problem(`${tool} is called ${meant} here`)
-  if (!toolName.test(tool) && !serverTools.test(tool)) return problem("it does not begin with the name of a tool")
+  if (meant !== undefined) return failRule(`${tool} is called ${meant} here`)
+  if (!toolName.test(tool) && !serverTools.test(tool)) return failRule("it does not begin with the name of a tool")
   if (inside === undefined) return Result.succeed({ text, tool, pattern: { _tag: "Any" } })
-  if (inside.trim() === "") return problem("nothing stands between its brackets")
-  return Result.map(patternOf(tool, inside.trim()), (pattern) => ({ text, tool, pattern }))
+  if (inside.trim() === "") return failRule("nothing stands between its brackets")
+  return Result.map(parsePattern(tool, inside.trim()), (pattern) => ({ text, tool, pattern }))
 }
 
 /** True when a rule is about calls of this tool: of the tool itself, of its server, or of those that do the same to files. */
-export const concernsTool = ({ tool }: Rule, called: string): boolean => {
+export const isAboutTool = ({ tool }: Rule, called: string): boolean => {
   if (tool === "*" || tool === called) return true
   if (tool === "write_file") return called === "patch"
   if (tool === "read_file") return called === "search_files"
@@ -124,7 +124,7 @@ export const concernsTool = ({ tool }: Rule, called: string): boolean => {
 }
 
 /** A path without `.`, `..` and doubled slashes; absolute. */
-export const tidied = (path: string): string => {
+export const normalizePath = (path: string): string => {
   const parts: Array<string> = []
   for (const part of path.split("/")) {
     if (part === "..") parts.pop()
@@ -142,26 +142,26 @@ export interface PathBase {
 }
 
 /** An absolute path of what is written; undefined for one below a directory that is not known. */
-export const absolute = (given: string, { folder, home }: PathBase): string | undefined => {
-  if (given === "~" || given.startsWith("~/")) return home === undefined ? undefined : tidied(`${home}/${given.slice(2)}`)
-  return tidied(given.startsWith("/") ? given : `${folder}/${given}`)
+export const toAbsolutePath = (given: string, { folder, home }: PathBase): string | undefined => {
+  if (given === "~" || given.startsWith("~/")) return home === undefined ? undefined : normalizePath(`${home}/${given.slice(2)}`)
+  return normalizePath(given.startsWith("/") ? given : `${folder}/${given}`)
 }
 
-const namePattern = (glob: string): RegExp =>
+const toNamePattern = (glob: string): RegExp =>
   new RegExp(`^${glob.replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`).replaceAll(/\*+/g, "[^/]*").replaceAll("?", "[^/]")}$`, "u")
 
 /** True when an absolute path is one that the glob stands for. */
-export const matchesPath = (glob: string, base: PathBase, path: string): boolean => {
-  const pattern = absolute(glob, base)
+export const isPathMatch = (glob: string, base: PathBase, path: string): boolean => {
+  const pattern = toAbsolutePath(glob, base)
   if (pattern === undefined) return false
   const names = pattern.split("/").slice(1)
-  const parts = tidied(path).split("/").slice(1)
+  const parts = normalizePath(path).split("/").slice(1)
   /** Positions in the path at which the next name of the glob may stand. */
   let places: ReadonlySet<number> = new Set([0])
   for (const name of names) {
     const next = new Set<number>()
     const isAny = name === "**"
-    const test = isAny ? undefined : namePattern(name)
+    const test = isAny ? undefined : toNamePattern(name)
     for (const place of places) {
       if (isAny) for (let at = place; at <= parts.length; at++) next.add(at)
       else if (place < parts.length && test?.test(parts[place] ?? "") === true) next.add(place + 1)
@@ -172,7 +172,7 @@ export const matchesPath = (glob: string, base: PathBase, path: string): boolean
 }
 
 /** True when a host, with its port where that is not a standard one, is one that the pattern stands for. */
-export const matchesHost = ({ host, isBelow, port }: Extract<Pattern, { readonly _tag: "Host" }>, list: List, given: string): boolean => {
+export const isHostMatch = ({ host, isBelow, port }: Extract<Pattern, { readonly _tag: "Host" }>, list: List, given: string): boolean => {
   const [, name = "", at] = /^(.*?)(?::(\d+))?$/.exec(given.toLowerCase().replace(/\.(?=:\d+$|$)/, "")) ?? []
   // Without a port, a rule allows the standard ones and refuses all.
   if (port === undefined ? list === "allow" && at !== undefined : port !== (at ?? port) || at === undefined && port !== "80" && port !== "443") return false
@@ -185,10 +185,10 @@ export type Certainty = "no" | "perhaps" | "yes"
 const isOpen = ({ commands, glob, text, unknown }: Command["called"]): boolean => unknown || commands.length > 0 || glob && /^[*?[]/.test(text)
 
 /** Tests whether a command is one that a rule refuses or asks about. */
-export const findsCommand = ({ isPrefix, words: [name = "", ...words] }: Extract<Pattern, { readonly _tag: "Command" }>, { called, fields, program }: Command): Certainty => {
+export const matchCommand = ({ isPrefix, words: [name = "", ...words] }: Extract<Pattern, { readonly _tag: "Command" }>, { called, fields, program }: Command): Certainty => {
   if (called.text === "" && !called.unknown && called.commands.length === 0) return "no"
-  const wanted = programName(name)
-  if (program !== wanted && programName(called.text) !== wanted) return isOpen(called) ? "perhaps" : "no"
+  const wanted = toProgramName(name)
+  if (program !== wanted && toProgramName(called.text) !== wanted) return isOpen(called) ? "perhaps" : "no"
   /** Numbers of words of the rule that may stand before the next argument; `-1` takes the value of a flag. */
   let found: ReadonlySet<number> = new Set([0])
   for (const { text } of fields) {
@@ -213,11 +213,11 @@ const transparent: ReadonlySet<string> = new Set(["time", "timeout", "nice", "io
 
 const isPlain = (command: Command): boolean =>
   command.assignments.length === 0 &&
-  written(command).every((path) => path === "/dev/null") &&
+  listRedirectTargets(command).every((path) => path === "/dev/null") &&
   command.redirects.every(({ operator, target }) => operator.includes(">") || operator.startsWith("<<") || target.text === "/dev/null")
 
 /** True when a command is written out, and one that a rule allows; `wrappers` are programs that rules allow to run it. */
-export const allowsCommand = (
+export const isCommandAllowed = (
   { isPrefix, words: [name, ...words] }: Extract<Pattern, { readonly _tag: "Command" }>,
   command: Command,
   wrappers: ReadonlySet<string>

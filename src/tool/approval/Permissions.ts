@@ -19,7 +19,7 @@
  * import * as Layer from "effect/Layer"
  * import { Agent, Approvals, Permissions, Runtime, Terminal } from "hermes-effect"
  *
- * const rules = Layer.effect(Permissions.Permissions, Permissions.ofSettings({ allow: [], ask: [], deny: ["terminal(rm:*)"] }))
+ * const rules = Layer.effect(Permissions.Permissions, Permissions.fromSettings({ allow: [], ask: [], deny: ["terminal(rm:*)"] }))
  * const approvals = Layer.provide(Approvals.layerDeny(), rules)
  *
  * const program = Agent.run({ prompt: "Use the terminal tool exactly once to run 'cd src && rm a.txt'." })
@@ -50,9 +50,9 @@ import * as FolderTrust from "../../config/FolderTrust.ts"
 import { Settings } from "../../config/Settings.ts"
 import * as Yaml from "../../config/Yaml.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
-import { type Command, written } from "../danger/Command.ts"
+import { type Command, listRedirectTargets } from "../danger/Command.ts"
 import * as Reading from "../danger/Reading.ts"
-import { sources } from "../danger/rules/Explanations.ts"
+import { listSources } from "../danger/rules/Explanations.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import * as PermissionRule from "./PermissionRule.ts"
 import type { List } from "./PermissionRule.ts"
@@ -168,7 +168,7 @@ const findAllowing = (rules: ReadonlyArray<PlacedRule>, { commands, line }: Read
   for (const command of commands) {
     const rule = rules.find(({ pattern }) =>
       pattern._tag === "Any" ||
-      pattern._tag === "Command" && !isComputed && PermissionRule.allowsCommand(pattern, command, wrappers)
+      pattern._tag === "Command" && !isComputed && PermissionRule.isCommandAllowed(pattern, command, wrappers)
     )
     const isBeside = isLooking(command) && setsCounters(command) && (!isMove(command) || isBelow(command))
     if (rule === undefined && !isBeside) return undefined
@@ -180,103 +180,103 @@ const findAllowing = (rules: ReadonlyArray<PlacedRule>, { commands, line }: Read
 /** Finds the rule that allows the command lines of a call: each of them needs one, or only looks. */
 const findAllowingAll = (rules: ReadonlyArray<PlacedRule>, texts: ReadonlyArray<ReadLine>): PlacedRule | undefined => {
   const found = texts.map((text) => findAllowing(rules, text))
-  const isComplete = texts.every((text, index) => found[index] !== undefined || Reading.onlyReads(text.line, text.commands))
+  const isComplete = texts.every((text, index) => found[index] !== undefined || Reading.isOnlyReading(text.line, text.commands))
   return isComplete ? found.find((rule) => rule !== undefined) : undefined
 }
 
 const isCommands = ({ commands, tool }: Subject): boolean => tool === "terminal" || commands.length > 0
 
-const pathsOf = (rule: PlacedRule, { reads, writes }: Subject): ReadonlyArray<ReadonlyArray<string>> =>
+const selectPaths = (rule: PlacedRule, { reads, writes }: Subject): ReadonlyArray<ReadonlyArray<string>> =>
   rule.tool === "read_file" || rule.tool === "search_files" ? reads : writes
 
 /** Certainty that a rule of `deny` or `ask` is about a call. */
-const finds = (rule: PlacedRule, subject: Subject, onlyReads: boolean): PermissionRule.Certainty => {
+const matchRule = (rule: PlacedRule, subject: Subject, onlyReads: boolean): PermissionRule.Certainty => {
   const { commands, cwd, home, hosts, tool } = subject
   const isOfWeb = rule.tool === "web" && hosts.length > 0 && !isCommands(subject)
   if (rule.problem !== undefined) return onlyReads ? "no" : "yes"
   const { pattern } = rule
   switch (pattern._tag) {
     case "Any":
-      return isOfWeb || PermissionRule.concernsTool(rule, tool) || rule.tool === "terminal" && commands.length > 0 ? "yes" : "no"
+      return isOfWeb || PermissionRule.isAboutTool(rule, tool) || rule.tool === "terminal" && commands.length > 0 ? "yes" : "no"
     case "Command": {
-      const found = commands.map((command) => PermissionRule.findsCommand(pattern, command))
-      return found.includes("yes") ? "yes" : found.includes("perhaps") ? "perhaps" : "no"
+      const findHostRule = commands.map((command) => PermissionRule.matchCommand(pattern, command))
+      return findHostRule.includes("yes") ? "yes" : findHostRule.includes("perhaps") ? "perhaps" : "no"
     }
     case "Path": {
-      if (!isCommands(subject) && !PermissionRule.concernsTool(rule, tool)) return "no"
+      if (!isCommands(subject) && !PermissionRule.isAboutTool(rule, tool)) return "no"
       const base = { folder: rule.folder ?? cwd, home }
-      return pathsOf(rule, subject).some((spellings) => spellings.some((path) => PermissionRule.matchesPath(pattern.glob, base, path))) ? "yes" : "no"
+      return selectPaths(rule, subject).some((spellings) => spellings.some((path) => PermissionRule.isPathMatch(pattern.glob, base, path))) ? "yes" : "no"
     }
     case "Host":
-      return hosts.some((host) => PermissionRule.matchesHost(pattern, rule.list, host)) ? "yes" : "no"
+      return hosts.some((host) => PermissionRule.isHostMatch(pattern, rule.list, host)) ? "yes" : "no"
   }
 }
 
-const allowed = (rules: ReadonlyArray<PlacedRule>, subject: Subject): PlacedRule | undefined => {
+const findAllowRule = (rules: ReadonlyArray<PlacedRule>, subject: Subject): PlacedRule | undefined => {
   const { cwd, home, hosts, isClear, reads, tool, writes } = subject
-  const own = rules.filter((rule) => rule.list === "allow" && PermissionRule.concernsTool(rule, tool))
+  const own = rules.filter((rule) => rule.list === "allow" && PermissionRule.isAboutTool(rule, tool))
   if (own.length === 0) return undefined
   if (isCommands(subject)) return isClear && tool === "terminal" ? findAllowingAll(own, subject.texts) : undefined
   const whole = own.find(({ pattern }) => pattern._tag === "Any")
   if (whole !== undefined) return whole
   const paths = [...reads, ...writes].map((spellings) =>
     own.find(({ folder, pattern }) =>
-      pattern._tag === "Path" && spellings.every((path) => PermissionRule.matchesPath(pattern.glob, { folder: folder ?? cwd, home }, path))))
-  const places = [...paths, ...hosts.map((host) => own.find(({ pattern }) => pattern._tag === "Host" && PermissionRule.matchesHost(pattern, "allow", host)))]
+      pattern._tag === "Path" && spellings.every((path) => PermissionRule.isPathMatch(pattern.glob, { folder: folder ?? cwd, home }, path))))
+  const places = [...paths, ...hosts.map((host) => own.find(({ pattern }) => pattern._tag === "Host" && PermissionRule.isHostMatch(pattern, "allow", host)))]
   return places.every((rule) => rule !== undefined) ? places[0] : undefined
 }
 
 /** Finds the rules that decide about a host that a command reaches. */
-export const ofHost = ({ rules }: RuleSet, host: string): Judgement => {
-  const found = (list: List): PlacedRule | undefined =>
-    rules.find((rule) => rule.list === list && (rule.problem !== undefined || rule.tool === "web" && (rule.pattern._tag === "Any" || rule.pattern._tag === "Host" && PermissionRule.matchesHost(rule.pattern, list, host))))
-  return { denied: found("deny"), asked: found("ask"), allowed: found("allow") }
+export const judgeHost = ({ rules }: RuleSet, host: string): Judgement => {
+  const findMatchingRule = (list: List): PlacedRule | undefined =>
+    rules.find((rule) => rule.list === list && (rule.problem !== undefined || rule.tool === "web" && (rule.pattern._tag === "Any" || rule.pattern._tag === "Host" && PermissionRule.isHostMatch(rule.pattern, list, host))))
+  return { denied: findMatchingRule("deny"), asked: findMatchingRule("ask"), allowed: findMatchingRule("allow") }
 }
 
 /** Finds the rules that decide about a call. */
 export const judge = Effect.fnUntraced(function*({ rules }: RuleSet, call: PermissionCall, { home, real }: Pick<Service, "home" | "real">): Effect.fn.Return<Judgement> {
   const { args, cwd, lines, tool } = call
   const workdir = typeof args["workdir"] === "string" ? args["workdir"] : "."
-  const root = PermissionRule.tidied(cwd)
-  const workPath = PermissionRule.absolute(workdir, { folder: cwd, home })
+  const root = PermissionRule.normalizePath(cwd)
+  const workPath = PermissionRule.toAbsolutePath(workdir, { folder: cwd, home })
   const directory = workPath ?? cwd
   // Beside the directory of the call, a repository may have other settings, and a name another meaning.
   const place = directory === root ? undefined : directory
   const texts = [...lines, ...call.inputs].map((line) => ({ line, ...ScriptInterpreter.read(line, place) }))
   const commands = texts.flatMap(({ commands }) => commands)
-  const spellings = Effect.fnUntraced(function*(given: string, folder: string) {
-    const path = PermissionRule.absolute(given, { folder, home })
+  const listSpellings = Effect.fnUntraced(function*(given: string, folder: string) {
+    const path = PermissionRule.toAbsolutePath(given, { folder, home })
     if (path === undefined) return []
     const followed = yield* real(path)
     return [followed === path ? [path] : [path, followed]]
   })
-  const placed = (given: ReadonlyArray<string>, folder: string) => Effect.map(Effect.forEach(given, (path) => spellings(path, folder)), (found) => found.flat())
+  const listAllSpellings = (given: ReadonlyArray<string>, folder: string) => Effect.map(Effect.forEach(given, (path) => listSpellings(path, folder)), (found) => found.flat())
   const named = typeof args["path"] === "string" ? args["path"] : tool === "search_files" ? "." : undefined
   const isReader = tool === "read_file" || tool === "search_files"
   const isWriter = tool === "write_file" || tool === "patch"
   const needsPaths = isReader || isWriter || rules.some(({ pattern }) => pattern._tag === "Path")
-  const ofCommands = (pathsOf: (command: Command) => ReadonlyArray<string>) =>
+  const listCommandPaths = (pathsOf: (command: Command) => ReadonlyArray<string>) =>
     Effect.map(
       Effect.forEach(commands, (command) =>
-        placed(pathsOf(command), PermissionRule.absolute(command.cwd ?? directory, { folder: cwd, home }) ?? cwd)),
+        listAllSpellings(pathsOf(command), PermissionRule.toAbsolutePath(command.cwd ?? directory, { folder: cwd, home }) ?? cwd)),
       (found) => found.flat()
     )
-  const reads = !needsPaths ? [] : [...isReader && named !== undefined ? yield* spellings(named, cwd) : [], ...yield* ofCommands(sources)]
-  const writes = !needsPaths ? [] : [...yield* placed([...isWriter && named !== undefined ? [named] : [], ...call.written], cwd), ...yield* ofCommands(written)]
+  const reads = !needsPaths ? [] : [...isReader && named !== undefined ? yield* listSpellings(named, cwd) : [], ...yield* listCommandPaths(listSources)]
+  const writes = !needsPaths ? [] : [...yield* listAllSpellings([...isWriter && named !== undefined ? [named] : [], ...call.written], cwd), ...yield* listCommandPaths(listRedirectTargets)]
   const isInside = workPath !== undefined && (workPath === root || workPath.startsWith(`${root}/`))
   const isClear = isInside && call.inputs.length === 0 && texts.every(({ fault, line }) => fault === undefined && !/[$`]/.test(line))
   const subject: Subject = { tool, texts, commands, isClear, reads, writes, hosts: call.hosts, cwd, home }
   const found = (list: List, certainty: PermissionRule.Certainty): PlacedRule | undefined =>
-    rules.find((rule) => rule.list === list && finds(rule, subject, call.onlyReads) === certainty)
+    rules.find((rule) => rule.list === list && matchRule(rule, subject, call.onlyReads) === certainty)
   return {
     denied: found("deny", "yes"),
     asked: found("ask", "yes") ?? found("deny", "perhaps") ?? found("ask", "perhaps"),
-    allowed: allowed(rules, subject)
+    allowed: findAllowRule(rules, subject)
   }
 })
 
 /** Rules of a section, and the lines about those that cannot be read. */
-const read = Effect.fnUntraced(function*(
+const readSection = Effect.fnUntraced(function*(
   section: Readonly<Record<string, unknown>>,
   { file, folder }: { readonly file: ConfigFile.ConfigFile; readonly folder: string | undefined }
 ): Effect.fn.Return<RuleSet> {
@@ -298,7 +298,7 @@ const read = Effect.fnUntraced(function*(
       const shown = JSON.stringify(entry)
       const why = parsed === undefined ? `expected a list of rules: ${PermissionRule.forms}` : parsed.failure
       const effect = list === "allow" ? "It allows nothing" : `Until it is corrected, every call that is not known to only read is ${list === "deny" ? "refused" : "asked about"}`
-      problems.push((yield* ConfigFile.error(file, path, `${shown} is not a rule: ${why}. ${effect}.`)).message)
+      problems.push((yield* ConfigFile.makeError(file, path, `${shown} is not a rule: ${why}. ${effect}.`)).message)
       if (list !== "allow") rules.push({ text: shown, tool: "*", pattern: { _tag: "Any" }, list, source, folder, problem: why })
     }
   }
@@ -306,13 +306,13 @@ const read = Effect.fnUntraced(function*(
 })
 
 /** Rules of settings that stand in no file. */
-export const ofSettings = (permissions: Settings["Service"]["permissions"]): Effect.Effect<Service> =>
+export const fromSettings = (permissions: Settings["Service"]["permissions"]): Effect.Effect<Service> =>
   Effect.map(
-    read(permissions, { file: { name: "permissions", folder: "/", text: Effect.succeed("") }, folder: undefined }),
+    readSection(permissions, { file: { name: "permissions", folder: "/", text: Effect.succeed("") }, folder: undefined }),
     (rules): Service => ({ of: () => Effect.succeed(rules), real: Effect.succeed, home: undefined })
   )
 
-const joined = (sets: ReadonlyArray<RuleSet>): RuleSet => ({
+const mergeRuleSets = (sets: ReadonlyArray<RuleSet>): RuleSet => ({
   rules: sets.flatMap(({ rules }) => rules),
   problems: sets.flatMap(({ problems }) => problems)
 })
@@ -326,37 +326,37 @@ export const make: Effect.Effect<Service, never, Environment | FileSystem.FileSy
   const environment = yield* Environment
   const trust = yield* FolderTrust.FolderTrust
   const { permissions } = yield* Settings
-  const textOf = (path: string): Effect.Effect<string> =>
+  const readFileText = (path: string): Effect.Effect<string> =>
     readText(path).pipe(Effect.map(Option.getOrElse(() => "")), Effect.orElseSucceed(() => ""), Effect.provideService(FileSystem.FileSystem, fs))
   const hasRules = permissions.allow.length + permissions.ask.length + permissions.deny.length > 0
-  let own = hasRules ? yield* read(permissions, { file: { name: config, folder: paths.dirname(config), text: textOf(config) }, folder: undefined }) : empty
+  let own = hasRules ? yield* readSection(permissions, { file: { name: config, folder: paths.dirname(config), text: readFileText(config) }, folder: undefined }) : empty
 
-  const unreadable = (name: string, folder: string, why: string): RuleSet => ({
+  const makeUnreadableSet = (name: string, folder: string, why: string): RuleSet => ({
     rules: [{ text: name, tool: "*", pattern: { _tag: "Any" }, list: "deny", source: name, folder, problem: why }],
     problems: [`${why}. Until it is corrected, every call that is not known to only read is refused.`]
   })
 
-  const ofFolder = Effect.fnUntraced(function*(folder: string): Effect.fn.Return<RuleSet> {
+  const readFolderRules = Effect.fnUntraced(function*(folder: string): Effect.fn.Return<RuleSet> {
     const name = paths.join(folder, ".hermes", "config.yaml")
     if (name === config) return empty
     const text = yield* Effect.result(Effect.provideService(readText(name), FileSystem.FileSystem, fs))
-    if (text._tag === "Failure") return unreadable(name, folder, `${name} cannot be read: ${text.failure.message}`)
+    if (text._tag === "Failure") return makeUnreadableSet(name, folder, `${name} cannot be read: ${text.failure.message}`)
     if (Option.isNone(text.success)) return empty
     const content = text.success.value
     const tree = yield* Effect.result(Yaml.read(content, name))
-    if (tree._tag === "Failure") return unreadable(name, folder, tree.failure.message)
+    if (tree._tag === "Failure") return makeUnreadableSet(name, folder, tree.failure.message)
     const value: unknown = tree.success ?? {}
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return unreadable(name, folder, `${name}: expected a mapping with "permissions"`)
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return makeUnreadableSet(name, folder, `${name}: expected a mapping with "permissions"`)
     const others = Object.keys(value).filter((key) => key !== "permissions")
     const section: unknown = Reflect.get(value, "permissions") ?? {}
-    if (typeof section !== "object" || section === null || Array.isArray(section)) return unreadable(name, folder, `${name}: permissions: expected the lists deny, ask and allow`)
+    if (typeof section !== "object" || section === null || Array.isArray(section)) return makeUnreadableSet(name, folder, `${name}: permissions: expected the lists deny, ask and allow`)
     const unknown = Object.keys(section).filter((key) => !["deny", "ask", "allow"].includes(key))
-    if (unknown.length > 0) return unreadable(name, folder, `${name}: permissions has the lists deny, ask and allow, and no "${unknown[0]}"`)
-    const found = yield* read({ ...section }, { file: { name, folder, text: Effect.succeed(content) }, folder })
+    if (unknown.length > 0) return makeUnreadableSet(name, folder, `${name}: permissions has the lists deny, ask and allow, and no "${unknown[0]}"`)
+    const found = yield* readSection({ ...section }, { file: { name, folder, text: Effect.succeed(content) }, folder })
     const ignored = others.length === 0 ? [] : [`${name}: only "permissions" has an effect in the file of a project; ignored: ${others.join(", ")}`]
     const isTrusted = found.rules.every(({ list }) => list !== "allow") || (yield* trust.isTrusted(folder))
     if (isTrusted) return { rules: found.rules, problems: [...found.problems, ...ignored] }
-    const remedy = `${name}: what it allows has no effect, because its folder is not trusted. Look at it, then run \`${FolderTrust.remedy(yield* trust.projectOf(folder))}\``
+    const remedy = `${name}: what it allows has no effect, because its folder is not trusted. Look at it, then run \`${FolderTrust.renderRemedy(yield* trust.projectOf(folder))}\``
     return { rules: found.rules.filter(({ list }) => list !== "allow"), problems: [...found.problems, ...ignored, remedy] }
   })
 
@@ -373,8 +373,8 @@ export const make: Effect.Effect<Service, never, Environment | FileSystem.FileSy
       const parsed = PermissionRule.parse(text, "allow")
       return Result.isSuccess(parsed) ? [{ ...parsed.success, list: "allow", source: config, folder: undefined }] : []
     })
-    own = joined([own, { rules, problems: [] }])
-    for (const [folder, set] of known) known.set(folder, joined([{ rules, problems: [] }, set]))
+    own = mergeRuleSets([own, { rules, problems: [] }])
+    for (const [folder, set] of known) known.set(folder, mergeRuleSets([{ rules, problems: [] }, set]))
     yield* Edit.modify(["permissions", "allow"], (value) => {
       const before: ReadonlyArray<unknown> = Array.isArray(value) ? value : []
       return [...before, ...texts.filter((text) => !before.includes(text))]
@@ -393,7 +393,7 @@ export const make: Effect.Effect<Service, never, Environment | FileSystem.FileSy
       const before = known.get(cwd)
       if (before !== undefined) return before
       const folders = Array.from(new Set([yield* trust.projectOf(cwd), cwd]))
-      const set = joined([own, ...yield* Effect.forEach(folders, ofFolder)])
+      const set = mergeRuleSets([own, ...yield* Effect.forEach(folders, readFolderRules)])
       known.set(cwd, set)
       for (const problem of set.problems) yield* Effect.logWarning(problem)
       return set

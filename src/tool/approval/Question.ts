@@ -95,7 +95,7 @@ export const showLine = (text: string): string => VisibleText.showLine(redactTex
 export const nameTarget = ({ text }: Target, command: string): string => {
   const isShown = command !== "" && text.length > longestInLabel && text.startsWith(command)
   return isShown
-    ? TextCut.shortened(showLine(command), longestInLabel) + showLine(text.slice(command.length))
+    ? TextCut.shorten(showLine(command), longestInLabel) + showLine(text.slice(command.length))
     : showLine(text)
 }
 
@@ -110,7 +110,7 @@ export interface Reply {
 const choices: ReadonlyArray<string> = ["once", "session", "always", "deny"]
 
 /** Reads an answer from outside: an unknown word is deny, no answer none. */
-export const replyOf = (answer: unknown): Reply | undefined => {
+export const parseReply = (answer: unknown): Reply | undefined => {
   if (answer === undefined || answer === null) return undefined
   const word = typeof answer === "string" ? answer.trim().toLowerCase() : ""
   // The list holds nothing but choices.

@@ -47,13 +47,13 @@ const RunOutside = Context.Reference<(reason: string, origin: Origin | undefined
   defaultValue: () => () => Effect.succeed("There is no user here who could let it run outside of the sandbox.")
 })
 
-const ofGit = Effect.fnUntraced(function*({ command, cwd }: { readonly command: string; readonly cwd: string }) {
+const findGitConcerns = Effect.fnUntraced(function*({ command, cwd }: { readonly command: string; readonly cwd: string }) {
   const { rootOf } = yield* WorkingTree.make(undefined)
-  return yield* RepositorySettings.ofCommand(command, cwd, yield* rootOf((yield* ToolContext).cwd))
+  return yield* RepositorySettings.findCommandConcerns(command, cwd, yield* rootOf((yield* ToolContext).cwd))
 })
 
 /** A command that failed at the wall. */
-interface Stopped {
+interface StoppedCommand {
   readonly reason: string
   /** Reason for the model that it stays inside; undefined where the user lets it run outside. */
   readonly refusal: string | undefined
@@ -65,66 +65,66 @@ interface Stopped {
  * did not keep the settings of git may have got some that run programs outside. `origin` is the call that it belongs
  * to, where that is not the one that is served.
  */
-export const whereStopped = Effect.fnUntraced(function*(
+export const handleWallStop = Effect.fnUntraced(function*(
   { explain, outside }: Environment,
   output: string,
   refused: Iterable<string>,
   line?: { readonly command: string; readonly cwd: string },
   origin?: Origin
-): Effect.fn.Return<Stopped | undefined, never, Path.Path | ToolContext> {
+): Effect.fn.Return<StoppedCommand | undefined, never, Path.Path | ToolContext> {
   const explanation = explain(output, Array.from(refused))
   if (explanation === undefined) return undefined
   const { isAsked, reason, setting } = explanation
   const remark = `Do not work around it: tell the user what needs more, who can change ${setting}.`
   if (isAsked || outside === undefined) return { reason, refusal: remark }
-  const further = line === undefined ? [] : yield* Effect.provideService(ofGit(line), FileSystem.FileSystem, outside.files)
+  const further = line === undefined ? [] : yield* Effect.provideService(findGitConcerns(line), FileSystem.FileSystem, outside.files)
   const refusal = yield* (yield* RunOutside)(reason, origin, further)
   return { reason, refusal: refusal === undefined ? undefined : `${refusal} ${remark}` }
 })
 
 const nobodyAsked = "Approvals are off, so no user was asked to let it out of the sandbox, and the sandbox holds."
 
-const opensNothing = (by: Approvals.Permit["by"]): boolean => by === "yolo" || by === "off"
+const isBypass = (by: Approvals.Permit["by"]): boolean => by === "yolo" || by === "off"
 
 const standardPorts = [80, 443]
 
 /** Gives a call its {@link RunOutside} and the hosts that it may ask for, until it ends. */
-export const serve = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals.Service, call: Approvals.Call): Effect.Effect<A, E, R> =>
+export const provideRequests = <A, E, R>(run: Effect.Effect<A, E, R>, approvals: Approvals.Service, call: Approvals.Call): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.context<never>(), (services) => {
     let isServed = true
-    const command = ApprovalTarget.of(call.tool, call.args, call.runs)
-    const ofOrigin = ({ args, tool }: Origin) => ({ target: ApprovalTarget.of(tool, args), asked: { ...call, tool, args, runs: undefined, concerns: undefined } })
-    const askForHost = (name: string, isListed = false) => {
-      const asked = approvals.request({ tool: call.tool, command: command.text(), concerns: [EgressGate.hostConcern(name)], isListed, sessionKey: call.sessionKey })
-      const answer = isServed ? asked : Effect.provideService(asked, InteractiveMode.InteractiveMode, InteractiveMode.unattended("background process"))
+    const command = ApprovalTarget.fromCall(call.tool, call.args, call.runs)
+    const resolveOrigin = ({ args, tool }: Origin) => ({ target: ApprovalTarget.fromCall(tool, args), asked: { ...call, tool, args, runs: undefined, concerns: undefined } })
+    const requestHost = (name: string, isListed = false) => {
+      const asked = approvals.request({ tool: call.tool, command: command.text(), concerns: [EgressGate.makeHostConcern(name)], isListed, sessionKey: call.sessionKey })
+      const answer = isServed ? asked : Effect.provideService(asked, InteractiveMode.InteractiveMode, InteractiveMode.makeUnattended("background process"))
       return Effect.provideContext(Effect.map(answer, ({ by, outcome }) => ({ by, isAllowed: outcome !== "deny" && outcome !== "timeout" })), services)
     }
     const requests: HostRequests = {
       refused: new Set(),
       ask: (host, port, isListed) =>
-        Effect.map(askForHost(standardPorts.includes(port) ? host : `${host}:${port}`, isListed), ({ by, isAllowed }) => isAllowed && !opensNothing(by))
+        Effect.map(requestHost(standardPorts.includes(port) ? host : `${host}:${port}`, isListed), ({ by, isAllowed }) => isAllowed && !isBypass(by))
     }
     const { confinement } = Context.get(services, CurrentBounds)
-    const outside = (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => {
+    const requestOutside = (reason: string, origin: Origin | undefined, further: ReadonlyArray<Concern>) => {
       if (confinement !== undefined) return Effect.succeed(confinement)
-      const { asked, target } = origin === undefined ? { asked: call, target: command } : ofOrigin(origin)
+      const { asked, target } = origin === undefined ? { asked: call, target: command } : resolveOrigin(origin)
       const concern = { key: `run outside of the sandbox, because ${reason}`, permanent: false, target: target.prefix() ?? target.target() }
       const checked = approvals.check({ ...asked, isConfined: false, leavesWall: true, concerns: [...asked.concerns ?? [], ...further, concern] })
       return Effect.provideContext(
-        Effect.map(checked, (answer) => answer._tag === "Refusal" ? answer.message : opensNothing(answer.by) ? nobodyAsked : undefined),
+        Effect.map(checked, (answer) => answer._tag === "Refusal" ? answer.message : isBypass(answer.by) ? nobodyAsked : undefined),
         services
       )
     }
-    const keep = (files: ReadonlyArray<string>) => {
+    const requestKeep = (files: ReadonlyArray<string>) => {
       const concern = { key: `keep ${listFiles(files)}, from which programs run something later, and which a command made`, permanent: false }
       const asked = approvals.request({ tool: call.tool, command: command.text(), concerns: [concern], sessionKey: call.sessionKey })
-      return Effect.provideContext(Effect.map(asked, ({ by, outcome }) => outcome !== "deny" && outcome !== "timeout" && !opensNothing(by)), services)
+      return Effect.provideContext(Effect.map(asked, ({ by, outcome }) => outcome !== "deny" && outcome !== "timeout" && !isBypass(by)), services)
     }
     return run.pipe(
       Effect.provideService(HostRequests, requests),
-      Effect.provideService(KeepRequest, keep),
-      Effect.provideService(EgressGate.FurtherHosts, (host, isListed) => Effect.map(askForHost(host, isListed), ({ isAllowed }) => isAllowed)),
-      Effect.provideService(RunOutside, outside),
+      Effect.provideService(KeepRequest, requestKeep),
+      Effect.provideService(EgressGate.FurtherHosts, (host, isListed) => Effect.map(requestHost(host, isListed), ({ isAllowed }) => isAllowed)),
+      Effect.provideService(RunOutside, requestOutside),
       Effect.ensuring(Effect.sync(() => {
         isServed = false
       }))

@@ -12,7 +12,7 @@
 import { findNamedValues, redactKeys, redactText } from "../../domain/Redaction.ts"
 import * as TextCut from "../../domain/TextCut.ts"
 import * as VisibleText from "../../domain/VisibleText.ts"
-import { type Command, named, operands } from "../danger/Command.ts"
+import { type Command, parseNames, selectOperands } from "../danger/Command.ts"
 import * as Danger from "../danger/Danger.ts"
 import { interpreters, readCode } from "../danger/EmbeddedCommands.ts"
 import { deleters } from "../danger/rules/LossRules.ts"
@@ -42,11 +42,11 @@ export const showText = (text: string): string => VisibleText.showLines(redactTe
 export const isShownWhole = (text: string): boolean => text.length <= mostOfCommand && showText(text) === text
 
 /** Programs whose operands are files that they change or delete, or a directory that the next command acts on. */
-const filePrograms = named("rm unlink rmdir rimraf mv cp ln dd truncate tee install rsync cd pushd")
+const filePrograms = parseNames("rm unlink rmdir rimraf mv cp ln dd truncate tee install rsync cd pushd")
 
 /** Programs that send headers, and those that run them. */
-const clients = named("curl wget http https xh hurl")
-const runners = named("sudo doas env time timeout nohup nice")
+const clients = parseNames("curl wget http https xh hurl")
+const runners = parseNames("sudo doas env time timeout nohup nice")
 
 const header = /^(?:-H|--header=)?[\w-]{1,64}: /
 const addressOfUser = /^[a-z][a-z+.-]*:\/\/[^\s/@]*@[^@]*$/i
@@ -82,7 +82,7 @@ const hidesWords = (command: Command, shown: Command): boolean => {
   const dangers = Danger.findDangers([command])
   const isFileDanger = deletes || dangers.some(({ family }) => family === "file destruction")
   const isExact = isFileDanger || dangers.length > 0
-  const given = new Set(operands(args))
+  const given = new Set(selectOperands(args))
   return args.some((word, index) => {
     const part = shown.args[index] ?? ""
     if (word === part || isHeader(command, index)) return false
@@ -139,7 +139,7 @@ export const showCall = (tool: string, command: string, kind: Target["kind"]): S
   const most = isRun ? mostOfCommand : mostOfCall
   if (command.length > most) {
     return {
-      text: VisibleText.showLines(TextCut.shortened(redactText(command), most)),
+      text: VisibleText.showLines(TextCut.shorten(redactText(command), most)),
       refusal: `it has ${command.length} characters, and a user is shown ${most} at most. ` + (isRun
         ? "Write it to a script file first, then run the file."
         : "Do it in several smaller calls.")

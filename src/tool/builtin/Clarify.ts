@@ -41,9 +41,9 @@ const fields = {
   multi_select: Schema.optionalKey(Schema.Boolean.annotate({ description: "More than one choice may be taken" }))
 }
 
-const Given = Schema.Struct({ question: Schema.String, ...fields })
+const QuestionParameter = Schema.Struct({ question: Schema.String, ...fields })
 
-const Answered = Schema.Struct({
+const AnswerResult = Schema.Struct({
   question: Schema.String,
   choices_offered: Schema.Array(Schema.String),
   user_response: Schema.Union([Schema.String, Schema.Array(Schema.String)])
@@ -56,9 +56,9 @@ export const tool = Tool.make("clarify", {
   parameters: Schema.Struct({
     question: Schema.optionalKey(Schema.String),
     ...fields,
-    questions: Schema.optionalKey(Schema.Array(Given).annotate({ description: "Up to 5, in place of question" }))
+    questions: Schema.optionalKey(Schema.Array(QuestionParameter).annotate({ description: "Up to 5, in place of question" }))
   }),
-  success: Schema.Union([Answered, Schema.Struct({ answers: Schema.Array(Answered) })]),
+  success: Schema.Union([AnswerResult, Schema.Struct({ answers: Schema.Array(AnswerResult) })]),
   failure: Problem.Failure,
   failureMode: "return"
 })
@@ -68,14 +68,14 @@ export const tool = Tool.make("clarify", {
 
 const alone = "decide by yourself, say in your answer what you assumed, and do not ask again"
 
-const check = Effect.fnUntraced(function*({ choices = [], multi_select = false, question }: typeof Given.Type) {
+const checkQuestion = Effect.fnUntraced(function*({ choices = [], multi_select = false, question }: typeof QuestionParameter.Type) {
   if (question.trim() === "") return yield* Problem.fail("the question is empty")
   if (choices.length > maxChoices) return yield* Problem.fail(`${choices.length} choices are too many: ${maxChoices} at most`)
   return { question: question.trim(), choices: choices.map((choice) => choice.trim()), multiple: multi_select }
 })
 
-const put = Effect.fnUntraced(function*(ask: Ask, given: typeof Given.Type) {
-  const question = yield* check(given)
+const promptUser = Effect.fnUntraced(function*(ask: Ask, given: typeof QuestionParameter.Type) {
+  const question = yield* checkQuestion(given)
   const answer = yield* ask(question)
   if (answer === undefined) return yield* Problem.fail("the user did not answer", { hint: alone })
   const [first = ""] = answer
@@ -88,14 +88,14 @@ const handlers = toolkit.toLayer({
   clarify: Effect.fnUntraced(function*({ question, questions, ...rest }) {
     const ask = yield* Clarifier
     if (ask === undefined) return yield* Problem.fail("no user can be asked in this run", { hint: alone })
-    if (questions === undefined || questions.length === 0) return yield* put(ask, { question: question ?? "", ...rest })
+    if (questions === undefined || questions.length === 0) return yield* promptUser(ask, { question: question ?? "", ...rest })
     if (questions.length > maxQuestions) {
       return yield* Problem.fail(`${questions.length} questions are too many: ${maxQuestions} at most`)
     }
     // All of them first: what cannot be asked is known before anybody is bothered.
-    yield* Effect.forEach(questions, check)
-    return { answers: yield* Effect.forEach(questions, (given) => put(ask, given)) }
-  }, Problem.answer)
+    yield* Effect.forEach(questions, checkQuestion)
+    return { answers: yield* Effect.forEach(questions, (given) => promptUser(ask, given)) }
+  }, Problem.mapToFailure)
 })
 
 /** The toolset `clarify`. */

@@ -36,26 +36,26 @@ import * as JobSchedule from "../cron/JobSchedule.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Problem from "./file/Problem.ts"
 
-const text = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
-const texts = (description: string) => Schema.optionalKey(Schema.Array(Schema.String).annotate({ description }))
+const makeTextField = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
+const makeTextListField = (description: string) => Schema.optionalKey(Schema.Array(Schema.String).annotate({ description }))
 
 /** Parameters of the tool. */
 export const Parameters = Schema.Struct({
   action: Schema.Literals(["create", "list", "update", "pause", "resume", "run", "remove"]).annotate({
     description: "run: let it run at the next tick. update: change what is given, keep the rest. list with job_id: that one."
   }),
-  job_id: text("Its id, the beginning of it, or its name. Needed by all but create and list."),
-  name: text("What people call it"),
-  prompt: text("What the agent of the job shall do, complete in itself: it knows nothing of this conversation."),
-  schedule: text(`When: ${JobSchedule.forms}.`),
+  job_id: makeTextField("Its id, the beginning of it, or its name. Needed by all but create and list."),
+  name: makeTextField("What people call it"),
+  prompt: makeTextField("What the agent of the job shall do, complete in itself: it knows nothing of this conversation."),
+  schedule: makeTextField(`When: ${JobSchedule.forms}.`),
   repeat: Schema.optionalKey(Schema.Int.annotate({ description: "Runs until it is done. Default: 1 for a single time, else no end." })),
-  skills: texts("Names of skills that the job follows"),
-  script: text("A file below the scripts directory of the home directory; what it prints is given to the agent."),
+  skills: makeTextListField("Names of skills that the job follows"),
+  script: makeTextField("A file below the scripts directory of the home directory; what it prints is given to the agent."),
   no_agent: Schema.optionalKey(Schema.Boolean.annotate({ description: "What the script prints is the result; no model is asked." })),
-  workdir: text("Absolute directory that the job works in"),
-  context_from: texts("Jobs whose latest output is given to this one"),
-  toolsets: texts("Toolsets of the job. Default: those of the configuration."),
-  timezone: text("Such as Europe/Berlin. Default: the configured one.")
+  workdir: makeTextField("Absolute directory that the job works in"),
+  context_from: makeTextListField("Jobs whose latest output is given to this one"),
+  toolsets: makeTextListField("Toolsets of the job. Default: those of the configuration."),
+  timezone: makeTextField("Such as Europe/Berlin. Default: the configured one.")
 })
 type Parameters = typeof Parameters.Type
 
@@ -80,7 +80,7 @@ const description = [
 ].join("\n\n")
 
 /** True for a change that brings a script: it runs on its own, so it is approved first. */
-const wantsScript = ({ action, script }: Parameters): boolean => (action === "create" || action === "update") && script !== undefined
+const hasScript = ({ action, script }: Parameters): boolean => (action === "create" || action === "update") && script !== undefined
 
 /** The tool `cronjob`. */
 export const tool = Tool.make("cronjob", {
@@ -89,26 +89,26 @@ export const tool = Tool.make("cronjob", {
   success: Result,
   failure: Problem.Failure,
   failureMode: "return",
-  needsApproval: wantsScript
+  needsApproval: hasScript
 }).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(OwnApproval, true).annotate(Tool.Idempotent, false)
   .annotate(Timeout, Duration.infinity)
 
-const answer = (job: Job, message: string): Result => ({
+const toResult = (job: Job, message: string): Result => ({
   success: true,
   job_id: job.id,
   name: job.name,
   schedule: JobSchedule.describe(job.schedule),
   next_run_at: job.next_run_at,
-  job: JobView.record(job),
+  job: JobView.toRecord(job),
   message
 })
 
-const soon = (job: Job): string => {
-  const next = JobView.nextText(job)
+const describeNextRun = (job: Job): string => {
+  const next = JobView.formatNextRun(job)
   return next === undefined ? "it has no next run" : `next run ${next}`
 }
 
-const draftOf = ({ context_from, name, no_agent, prompt, repeat, schedule, script, skills, timezone, toolsets, workdir }: Parameters) => ({
+const toDraft = ({ context_from, name, no_agent, prompt, repeat, schedule, script, skills, timezone, toolsets, workdir }: Parameters) => ({
   name,
   prompt,
   schedule,
@@ -122,59 +122,59 @@ const draftOf = ({ context_from, name, no_agent, prompt, repeat, schedule, scrip
   timezone
 })
 
-const act = Effect.fnUntraced(function*(params: Parameters): Effect.fn.Return<Result, CronError | Problem.Problem, CronJobs> {
+const runAction = Effect.fnUntraced(function*(params: Parameters): Effect.fn.Return<Result, CronError | Problem.Problem, CronJobs> {
   const jobs = yield* CronJobs
   const { action, job_id: reference } = params
   if (action === "create") {
     const { model, timezone } = yield* CronDefaults
-    const draft = draftOf(params)
+    const draft = toDraft(params)
     const job = yield* jobs.create({ ...draft, timezone: draft.timezone ?? timezone, model })
-    return answer(job, `created ${job.name}: ${soon(job)}`)
+    return toResult(job, `created ${job.name}: ${describeNextRun(job)}`)
   }
   if (action === "list" && reference === undefined) {
     const { jobs: all, problems } = yield* jobs.list
     const message = [all.length === 1 ? "1 job" : `${all.length} jobs`, ...problems].join("; ")
-    return { success: true, jobs: all.map(JobView.record), message }
+    return { success: true, jobs: all.map(JobView.toRecord), message }
   }
   if (reference === undefined) return yield* Problem.fail(`${action} needs job_id`, { hint: "call cronjob with action list to see the jobs" })
   switch (action) {
     case "list":
-      return answer(yield* jobs.find(reference), "1 job")
+      return toResult(yield* jobs.find(reference), "1 job")
     case "update": {
-      const job = yield* jobs.update(reference, draftOf(params))
-      return answer(job, `changed ${job.name}: ${soon(job)}`)
+      const job = yield* jobs.update(reference, toDraft(params))
+      return toResult(job, `changed ${job.name}: ${describeNextRun(job)}`)
     }
     case "pause": {
       const job = yield* jobs.pause(reference)
-      return answer(job, `paused ${job.name}`)
+      return toResult(job, `paused ${job.name}`)
     }
     case "resume": {
       const job = yield* jobs.resume(reference)
-      return answer(job, `resumed ${job.name}: ${soon(job)}`)
+      return toResult(job, `resumed ${job.name}: ${describeNextRun(job)}`)
     }
     case "run": {
       const job = yield* jobs.trigger(reference)
-      return answer(job, `${job.name} runs at the next tick`)
+      return toResult(job, `${job.name} runs at the next tick`)
     }
     case "remove": {
       const job = yield* jobs.remove(reference)
-      return answer(job, `removed ${job.name}`)
+      return toResult(job, `removed ${job.name}`)
     }
   }
 })
 
-const handler = Effect.fnUntraced(function*(params: Parameters) {
+const handleCall = Effect.fnUntraced(function*(params: Parameters) {
   const inside = yield* InsideJob
   if (inside !== undefined && !inside.maySchedule && params.action !== "list") {
     return yield* Problem.fail("a scheduled job cannot change the jobs", { hint: "do the work now, or say in your answer what should be scheduled" })
   }
-  return yield* Effect.catchTag(act(params), ["CronRefused", "CronStoreError"], ({ message }) => Problem.fail(message))
-}, Problem.answer)
+  return yield* Effect.catchTag(runAction(params), ["CronRefused", "CronStoreError"], ({ message }) => Problem.fail(message))
+}, Problem.mapToFailure)
 
 const toolkit = Toolkit.make(tool)
 
 const handlers = toolkit.toLayer(Effect.map(CronJobs, (jobs) => ({
-  cronjob: (params) => Effect.provideService(handler(params), CronJobs, jobs)
+  cronjob: (params) => Effect.provideService(handleCall(params), CronJobs, jobs)
 })))
 
 /** The toolset `cronjob`. */

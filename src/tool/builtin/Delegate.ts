@@ -95,12 +95,12 @@ export const tool = Tool.make("delegate_task", {
 }).annotate(Tool.Readonly, false).annotate(Tool.Destructive, false).annotate(Tool.Idempotent, false)
   .annotate(Timeout, Duration.infinity)
 
-const refused = (error: string) => ({ success: false as const, error })
+const makeRefusal = (error: string) => ({ success: false as const, error })
 
 const decodeTasks = Schema.decodeUnknownOption(Schema.Array(TaskParameter))
 
 /** The tasks of a call, or why there are none. Some models send a list as its JSON text. */
-const tasksOf = (params: typeof Parameters.Type): ReadonlyArray<TaskParameter> | string => {
+const readTasks = (params: typeof Parameters.Type): ReadonlyArray<TaskParameter> | string => {
   const { background: _, tasks, ...single } = params
   if (tasks === undefined) return [single]
   if (params.goal !== undefined) return "give either goal or tasks, not both"
@@ -109,28 +109,28 @@ const tasksOf = (params: typeof Parameters.Type): ReadonlyArray<TaskParameter> |
   return Option.getOrElse(parsed, () => "tasks is not a list of { goal, context, toolsets, role }")
 }
 
-const complete = (task: TaskParameter): Delegator.Task | undefined =>
+const toTask = (task: TaskParameter): Delegator.Task | undefined =>
   task.goal === undefined || task.goal.trim() === "" ? undefined : { ...task, goal: task.goal, role: task.role ?? "leaf" }
 
-const handler = Effect.fnUntraced(function*(params: typeof Parameters.Type) {
-  const asked = tasksOf(params)
-  if (typeof asked === "string") return yield* Effect.fail(refused(asked))
-  const tasks = asked.map(complete)
+const delegateTasks = Effect.fnUntraced(function*(params: typeof Parameters.Type) {
+  const asked = readTasks(params)
+  if (typeof asked === "string") return yield* Effect.fail(makeRefusal(asked))
+  const tasks = asked.map(toTask)
   const whole = tasks.filter((task) => task !== undefined)
   if (whole.length === 0 || whole.length < tasks.length) {
-    return yield* Effect.fail(refused("each task needs a goal that says what to do"))
+    return yield* Effect.fail(makeRefusal("each task needs a goal that says what to do"))
   }
   const delegator = yield* Delegator.Delegator
   const [single] = whole
   if (params.background === true && whole.length > 1) {
-    return yield* Effect.fail(refused("background is for a single task: give one goal, or wait for the tasks"))
+    return yield* Effect.fail(makeRefusal("background is for a single task: give one goal, or wait for the tasks"))
   }
   // A child is waited for where nobody would hear of it later.
   if (single !== undefined && params.background === true && (yield* InteractiveMode)._tag === "Attended") {
-    return yield* Effect.mapError(delegator.dispatch(single), ({ message }) => refused(message))
+    return yield* Effect.mapError(delegator.dispatch(single), ({ message }) => makeRefusal(message))
   }
   const started = yield* Clock.currentTimeMillis
-  const results = yield* Effect.mapError(delegator.delegate(whole), ({ message }) => refused(message))
+  const results = yield* Effect.mapError(delegator.delegate(whole), ({ message }) => makeRefusal(message))
   const stale = new Set(results.flatMap(({ stale_paths = [] }) => stale_paths))
   return {
     results,
@@ -142,4 +142,4 @@ const handler = Effect.fnUntraced(function*(params: typeof Parameters.Type) {
 const toolkit = Toolkit.make(tool)
 
 /** The toolset `delegation`. */
-export const toolset: Toolset.Toolset = Toolset.make("delegation", toolkit, toolkit.toLayer({ delegate_task: handler }))
+export const toolset: Toolset.Toolset = Toolset.make("delegation", toolkit, toolkit.toLayer({ delegate_task: delegateTasks }))

@@ -46,7 +46,7 @@ import * as Ids from "../../domain/Ids.ts"
 import { NestedCalls, StopRequested, ToolContext } from "../ToolContext.ts"
 import { CommandEnvironment, HostRequests } from "../../environment/CommandEnvironment.ts"
 import { settlePlanted } from "../approval/PlantedRequests.ts"
-import { whereStopped } from "../approval/SandboxRequests.ts"
+import { handleWallStop } from "../approval/SandboxRequests.ts"
 import * as Toolset from "../Toolset.ts"
 import { CodeSettings } from "./BuiltinSettings.ts"
 import * as ScriptBridge from "./ScriptBridge.ts"
@@ -95,22 +95,22 @@ const files: Readonly<Record<typeof Language.Type, { readonly script: string; re
 }
 
 /** The part of an output that is kept, with a note of what is missing. */
-const shown = (buffer: OutputText.OutputBuffer): string => {
+const renderKeptOutput = (buffer: OutputText.OutputBuffer): string => {
   const { head, omitted, tail } = buffer.kept()
-  const text = (bytes: Uint8Array): string => OutputText.stripAnsi(OutputText.decode(bytes))
-  return omitted === 0 ? text(head) + text(tail) : `${text(head)}\n[… ${omitted} bytes left out …]\n${text(tail)}`
+  const decodeText = (bytes: Uint8Array): string => OutputText.stripAnsi(OutputText.decode(bytes))
+  return omitted === 0 ? decodeText(head) + decodeText(tail) : `${decodeText(head)}\n[… ${omitted} bytes left out …]\n${decodeText(tail)}`
 }
 
-const buffers = () => ({
+const makeBuffers = () => ({
   stdout: OutputText.make({ head: stdoutBytes * 0.4, tail: stdoutBytes * 0.6 }),
   stderr: OutputText.make({ head: stderrBytes * 0.4, tail: stderrBytes * 0.6 })
 })
 
 /** Tells of the files that a script changes. */
-const observed = <A, E, R>(script: Effect.Effect<A, E, R>) => Effect.flatMap(ToolContext, ({ cwd }) => ChangeRecording.around(cwd)(script))
+const recordChanges = <A, E, R>(script: Effect.Effect<A, E, R>) => Effect.flatMap(ToolContext, ({ cwd }) => ChangeRecording.observeCommand(cwd)(script))
 
 /** Runs a script to its end. */
-const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof tool.parametersSchema.Type, node: string) {
+const runScript = Effect.fnUntraced(function*({ code, language = "python" }: typeof tool.parametersSchema.Type, node: string) {
   if (code.trim() === "") return yield* Problem.fail("the code is empty")
   const spawner = yield* ChildProcessSpawner
   const fs = yield* FileSystem.FileSystem
@@ -128,8 +128,8 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
     ? ["python3", [preludePath, scriptPath]] as const
     : [node, ["--import", preludePath, scriptPath]] as const
 
-  const mark = yield* Ids.hex(12)
-  const { NODE_OPTIONS: _, PYTHONSTARTUP: __, ...environment } = yield* StartedProcess.inherited(settings.environment, mark)
+  const mark = yield* Ids.makeHex(12)
+  const { NODE_OPTIONS: _, PYTHONSTARTUP: __, ...environment } = yield* StartedProcess.inheritEnvironment(settings.environment, mark)
   const started = yield* Clock.currentTimeMillis
   const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
     cwd: settings.mode === "strict" ? directory : cwd,
@@ -146,7 +146,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
   ))
   yield* Effect.addFinalizer(() => Effect.andThen(StartedProcess.takeDown(handle, "SIGKILL"), StartedProcess.killMarked(mark)))
 
-  const { stderr, stdout } = buffers()
+  const { stderr, stdout } = makeBuffers()
   const collect = (stream: typeof handle.stdout, buffer: OutputText.OutputBuffer) =>
     Stream.runForEach(stream, (chunk) => Effect.sync(() => buffer.push(chunk))).pipe(
       // The pipe broke: the output ends here, and the exit code still tells how the script ended.
@@ -167,11 +167,11 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
   yield* Effect.timeoutOption(Effect.forEach(readers, Fiber.await), drainFor)
   const duration = (yield* Clock.currentTimeMillis) - started
   const common = { tool_calls_made: bridge.made(), duration_seconds: Math.round(duration / 10) / 100 }
-  const output = shown(stdout)
+  const output = renderKeptOutput(stdout)
   if (exit === "timeout") return { ...common, status: exit, output, error: `the script was ended after ${settings.timeoutSeconds} s` }
   if (exit === "interrupted") return { ...common, status: exit, output, error: "the user stopped the script" }
   if (exit === 0) return { ...common, status: "success" as const, output }
-  const said = shown(stderr).trim()
+  const said = renderKeptOutput(stderr).trim()
   return {
     ...common,
     status: "error" as const,
@@ -193,18 +193,18 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
     Context.add(FileSystem.FileSystem, outside.files)
   )
   const execute = Effect.fnUntraced(function*(params: typeof tool.parametersSchema.Type) {
-    const ended = yield* observed(run(params, environment.node)).pipe(Effect.provideContext(services))
+    const ended = yield* recordChanges(runScript(params, environment.node)).pipe(Effect.provideContext(services))
     const result = { ...ended, ...yield* settlePlanted(environment) }
     if (result.status !== "error") return result
-    const stopped = yield* whereStopped(environment, `${result.error}\n${result.output}`, (yield* HostRequests)?.refused ?? []).pipe(
+    const stopped = yield* handleWallStop(environment, `${result.error}\n${result.output}`, (yield* HostRequests)?.refused ?? []).pipe(
       Effect.provideContext(services)
     )
     if (stopped === undefined) return result
     const { reason, refusal } = stopped
     if (refusal !== undefined) return { ...result, sandbox_note: `${reason}. ${refusal}` }
-    const again = yield* observed(run(params, environment.node)).pipe(Effect.provideContext(around))
+    const again = yield* recordChanges(runScript(params, environment.node)).pipe(Effect.provideContext(around))
     return { ...again, sandbox_note: `${reason}: the script was approved to run again outside of it, and this is that result.` }
-  }, Problem.answer)
+  }, Problem.mapToFailure)
   return { execute_code: execute }
 }))
 

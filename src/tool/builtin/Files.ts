@@ -14,7 +14,7 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
 import * as Toolkit from "effect/ai/Toolkit"
 import type { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
-import { type Kept, ResultKeeper } from "../ResultText.ts"
+import { type StoredTexts, ResultKeeper } from "../ResultText.ts"
 import * as Toolset from "../Toolset.ts"
 import type { FileState } from "./file/FileState.ts"
 import type { Places } from "./file/Places.ts"
@@ -28,37 +28,37 @@ import * as WriteFile from "./WriteFile.ts"
 //
 // Source: `hermes-llm.md` §19.9.
 
-const holds = ({ directories }: Kept, path: string): boolean =>
+const hasPath = ({ directories }: StoredTexts, path: string): boolean =>
   directories.some((directory) => path === directory || path.startsWith(`${directory}/`))
 
 /** The file system that has a path: the runtime's own for a kept result. */
-const owner = (inside: FileSystem.FileSystem, path: string): Effect.Effect<FileSystem.FileSystem> =>
+const findOwner = (inside: FileSystem.FileSystem, path: string): Effect.Effect<FileSystem.FileSystem> =>
   Effect.flatMap(ResultKeeper, ({ kept = Effect.undefined }) =>
-    Effect.map(kept, (found) => found !== undefined && holds(found, path) ? found.files : inside))
+    Effect.map(kept, (found) => found !== undefined && hasPath(found, path) ? found.files : inside))
 
 /** A file system whose kept results can be read; nothing is written there. */
-const beside = (inside: FileSystem.FileSystem): FileSystem.FileSystem => {
-  const reading = <A>(path: string, read: (files: FileSystem.FileSystem) => Effect.Effect<A, PlatformError>) => Effect.flatMap(owner(inside, path), read)
+const overlayKeptResults = (inside: FileSystem.FileSystem): FileSystem.FileSystem => {
+  const readFromOwner = <A>(path: string, read: (files: FileSystem.FileSystem) => Effect.Effect<A, PlatformError>) => Effect.flatMap(findOwner(inside, path), read)
   return {
     ...inside,
-    access: (path, options) => reading(path, (files) => files.access(path, options)),
-    exists: (path) => reading(path, (files) => files.exists(path)),
-    lstat: (path) => reading(path, (files) => files.lstat(path)),
-    open: (path, options) => options?.flag === undefined || options.flag === "r" ? Effect.flatMap(owner(inside, path), (files) => files.open(path, options)) : inside.open(path, options),
-    readDirectory: (path, options) => reading(path, (files) => files.readDirectory(path, options)),
-    readDirectoryEntries: (path) => reading(path, (files) => files.readDirectoryEntries(path)),
-    readFile: (path) => reading(path, (files) => files.readFile(path)),
-    readFileString: (path, encoding) => reading(path, (files) => files.readFileString(path, encoding)),
-    realPath: (path) => reading(path, (files) => files.realPath(path)),
-    stat: (path) => reading(path, (files) => files.stat(path)),
-    stream: (path, options) => Stream.unwrap(Effect.map(owner(inside, path), (files) => files.stream(path, options)))
+    access: (path, options) => readFromOwner(path, (files) => files.access(path, options)),
+    exists: (path) => readFromOwner(path, (files) => files.exists(path)),
+    lstat: (path) => readFromOwner(path, (files) => files.lstat(path)),
+    open: (path, options) => options?.flag === undefined || options.flag === "r" ? Effect.flatMap(findOwner(inside, path), (files) => files.open(path, options)) : inside.open(path, options),
+    readDirectory: (path, options) => readFromOwner(path, (files) => files.readDirectory(path, options)),
+    readDirectoryEntries: (path) => readFromOwner(path, (files) => files.readDirectoryEntries(path)),
+    readFile: (path) => readFromOwner(path, (files) => files.readFile(path)),
+    readFileString: (path, encoding) => readFromOwner(path, (files) => files.readFileString(path, encoding)),
+    realPath: (path) => readFromOwner(path, (files) => files.realPath(path)),
+    stat: (path) => readFromOwner(path, (files) => files.stat(path)),
+    stream: (path, options) => Stream.unwrap(Effect.map(findOwner(inside, path), (files) => files.stream(path, options)))
   }
 }
 
 /** A toolset that reads kept results beside the files that it is bound over. */
-const showing = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, FileSystem.FileSystem | R> => ({
+const includeKeptResults = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, FileSystem.FileSystem | R> => ({
   ...toolset,
-  bind: FileSystem.FileSystem.use((files) => Effect.provideService(toolset.bind, FileSystem.FileSystem, beside(files)))
+  bind: FileSystem.FileSystem.use((files) => Effect.provideService(toolset.bind, FileSystem.FileSystem, overlayKeptResults(files)))
 })
 
 const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool, SearchFiles.tool)
@@ -75,4 +75,4 @@ const guarded: Toolset.Toolset<never, CommandEnvironment | FileSystem.FileSystem
 ))
 
 /** The toolset `file`. */
-export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | Places | FileState> = Toolset.inEnvironment(showing(guarded))
+export const toolset: Toolset.Toolset<never, CommandEnvironment | Path.Path | Places | FileState> = Toolset.inEnvironment(includeKeptResults(guarded))

@@ -86,7 +86,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
   const store = yield* MemoryStore.MemoryStore
   const failures = new Map<string, number>()
 
-  const failed = (turn: string, error: string, details: { readonly current_entries?: ReadonlyArray<string>; readonly usage?: string } = {}) =>
+  const failChange = (turn: string, error: string, details: { readonly current_entries?: ReadonlyArray<string>; readonly usage?: string } = {}) =>
     Effect.suspend(() => {
       const count = (failures.get(turn) ?? 0) + 1
       failures.delete(turn)
@@ -108,11 +108,11 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
         ...content === undefined ? {} : { content },
         ...old_text === undefined ? {} : { old_text }
       }])
-      if (asked.length === 0) return yield* failed(turnId, "nothing to do: give action, or operations")
+      if (asked.length === 0) return yield* failChange(turnId, "nothing to do: give action, or operations")
       const { entries, limit } = yield* store.change(target, asked).pipe(
         Effect.catchTags({
-          ConfigError: ({ message }) => failed(turnId, message),
-          MemoryRefused: ({ entries, message }) => failed(turnId, message, entries === undefined ? {} : { current_entries: entries })
+          ConfigError: ({ message }) => failChange(turnId, message),
+          MemoryRefused: ({ entries, message }) => failChange(turnId, message, entries === undefined ? {} : { current_entries: entries })
         })
       )
       const told = yield* MemoryWrites
@@ -123,7 +123,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
         success: true as const,
         done: true as const,
         target,
-        usage: MemoryStore.usage(entries, limit),
+        usage: MemoryStore.formatUsage(entries, limit),
         entry_count: entries.length,
         message: "Saved. It shows in the prompts of later sessions."
       }

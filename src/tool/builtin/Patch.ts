@@ -21,7 +21,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { type Content, unifiedDiff } from "../../domain/FileChange.ts"
+import { type Content, makeUnifiedDiff } from "../../domain/FileChange.ts"
 import { PathArguments } from "../Annotations.ts"
 import * as ChangeRecording from "../ChangeRecording.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
@@ -86,7 +86,7 @@ interface Edit {
   readonly notes: { readonly replacements?: number; readonly matched_by?: string }
 }
 
-const refusal = (given: string, refused: Replace.Refused): Effect.Effect<never, Problem.Problem> => {
+const failReplacement = (given: string, refused: Replace.ReplacementRefusal): Effect.Effect<never, Problem.Problem> => {
   switch (refused._tag) {
     case "Empty":
       return Problem.fail("old_string is empty", { hint: "Use write_file to create a file." })
@@ -110,22 +110,22 @@ const refusal = (given: string, refused: Replace.Refused): Effect.Effect<never, 
   }
 }
 
-const replaceEdit = Effect.fnUntraced(function*({ path, old_string, new_string, replace_all = false }: Params) {
+const planReplaceEdit = Effect.fnUntraced(function*({ path, old_string, new_string, replace_all = false }: Params) {
   if (path === undefined || old_string === undefined || new_string === undefined) {
     return yield* Problem.fail("mode \"replace\" needs path, old_string and new_string")
   }
   const target = yield* Effect.flatMap(Targets, (targets) => targets.resolve(path, "edit"))
-  const found = yield* Change.find(target)
+  const found = yield* Change.findFile(target)
   if (found.bytes === undefined) {
     return yield* Problem.fail(`no such file: ${path}`, { hint: "Use write_file to create it." })
   }
-  const file = yield* Plan.textOf(path, found.bytes)
+  const file = yield* Plan.decodeText(path, found.bytes)
   const replaced = Replace.replace(file.text, {
-    wanted: Text.adopt(file, old_string),
-    replacement: Text.adopt(file, new_string),
+    wanted: Text.adoptLineEnds(file, old_string),
+    replacement: Text.adoptLineEnds(file, new_string),
     replaceAll: replace_all
   })
-  if (Result.isFailure(replaced)) return yield* refusal(path, replaced.failure)
+  if (Result.isFailure(replaced)) return yield* failReplacement(path, replaced.failure)
   const { count, step, text } = replaced.success
   return {
     changes: [{ found, after: Text.encode({ ...file, text }), mode: found.mode }],
@@ -133,20 +133,20 @@ const replaceEdit = Effect.fnUntraced(function*({ path, old_string, new_string, 
   } satisfies Edit
 })
 
-const patchEdit = Effect.fnUntraced(function*({ patch }: Params) {
+const planPatchEdit = Effect.fnUntraced(function*({ patch }: Params) {
   if (patch === undefined) return yield* Problem.fail("mode \"patch\" needs patch: a V4A patch text")
   const operations = V4A.parse(patch)
   if (Result.isFailure(operations)) return yield* Problem.fail(operations.failure)
-  const changes = yield* Plan.plan(operations.success)
+  const changes = yield* Plan.planChanges(operations.success)
   if (changes.length === 0) return yield* Problem.fail("the patch changes nothing", { no_change: true })
   return { changes, notes: {} } satisfies Edit
 })
 
-const stateOf = (bytes: Uint8Array | undefined): Content =>
+const toContent = (bytes: Uint8Array | undefined): Content =>
   bytes === undefined ? undefined : Text.decode(bytes)?.text ?? null
 
 /** Describes the changed files for the answer. */
-const report = Effect.fnUntraced(function*(changes: ReadonlyArray<Change.Change>) {
+const describeChanges = Effect.fnUntraced(function*(changes: ReadonlyArray<Change.Change>) {
   const diffs: Array<string> = []
   const files: Record<"files_modified" | "files_created" | "files_deleted", Array<string>> = {
     files_modified: [],
@@ -155,8 +155,8 @@ const report = Effect.fnUntraced(function*(changes: ReadonlyArray<Change.Change>
   }
   const lint: Record<string, Change.Lint> = {}
   for (const { after, found: { bytes, target: { given } } } of changes) {
-    const text = stateOf(after)
-    diffs.push(unifiedDiff(given, stateOf(bytes), text))
+    const text = toContent(after)
+    diffs.push(makeUnifiedDiff(given, toContent(bytes), text))
     files[after === undefined ? "files_deleted" : bytes === undefined ? "files_created" : "files_modified"].push(given)
     const checked = typeof text === "string" ? yield* Change.checkSyntax(given, text) : undefined
     if (checked !== undefined) lint[given] = checked
@@ -171,7 +171,7 @@ const report = Effect.fnUntraced(function*(changes: ReadonlyArray<Change.Change>
 /** Failures of one edit in a row from which on the hint gets urgent. */
 const patience = 3
 
-const urgent = (times: number): string =>
+const renderUrgentHint = (times: number): string =>
   `This is failure ${times} in a row here. Do not guess again: read the file with read_file now, use a short old_string ` +
   "that stands only once, or replace the whole file with write_file."
 
@@ -180,11 +180,11 @@ export const make = Effect.gen(function*() {
   const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Targets>()
   const state = yield* FileState
 
-  const apply = Effect.fnUntraced(function*(params: Params) {
+  const applyChanges = Effect.fnUntraced(function*(params: Params) {
     const { sessionId } = yield* ToolContext
     const { changes, notes } = yield* (params.mode ?? (params.patch === undefined ? "replace" : "patch")) === "patch"
-      ? patchEdit(params)
-      : replaceEdit(params)
+      ? planPatchEdit(params)
+      : planReplaceEdit(params)
     const stale: Array<string> = []
     for (const { found: { stamp, target } } of changes) {
       if (stamp !== undefined && (yield* state.changedSinceSeen(sessionId, target.real, stamp))) stale.push(target.given)
@@ -194,12 +194,12 @@ export const make = Effect.gen(function*() {
     }
     yield* ChangeRecording.report(changes.map(({ after, found: { bytes, mode: before, target }, mode }) => ({
       path: target.real,
-      before: ChangeRecording.fileOf(bytes, before),
-      after: ChangeRecording.fileOf(after, mode)
+      before: ChangeRecording.toFileState(bytes, before),
+      after: ChangeRecording.toFileState(after, mode)
     })), "tool")
     return {
       success: true as const,
-      ...(yield* report(changes)),
+      ...(yield* describeChanges(changes)),
       ...notes,
       ...(stale.length === 0
         ? {}
@@ -208,10 +208,10 @@ export const make = Effect.gen(function*() {
   })
 
   /** Answers a failure: the more of them in a row, the more clearly it says to stop guessing. */
-  const failed = Effect.fnUntraced(function*(what: string, error: Problem.Problem | PlatformError) {
+  const failEdit = Effect.fnUntraced(function*(what: string, error: Problem.Problem | PlatformError) {
     const { sessionId } = yield* ToolContext
     const times = yield* state.editFailed(sessionId, what)
-    return yield* times < patience ? error : Problem.hinted(error, urgent(times))
+    return yield* times < patience ? error : Problem.addHint(error, renderUrgentHint(times))
   })
 
   return Effect.fnUntraced(
@@ -219,12 +219,12 @@ export const make = Effect.gen(function*() {
       const { sessionId } = yield* ToolContext
       const what = params.path ?? "patch"
       yield* state.otherToolRan(sessionId)
-      const answer = yield* apply(params).pipe(Effect.catch((error) => failed(what, error)))
+      const answer = yield* applyChanges(params).pipe(Effect.catch((error) => failEdit(what, error)))
       yield* state.editSucceeded(sessionId, what)
       return answer
     },
     state.exclusive,
     Effect.provideContext(services),
-    Problem.answer
+    Problem.mapToFailure
   )
 })

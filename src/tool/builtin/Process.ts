@@ -14,7 +14,7 @@ import { RedactSecrets } from "../../domain/Redaction.ts"
 import { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import { InputArguments, OwnApproval, Timeout } from "../Annotations.ts"
 import { settlePlanted } from "../approval/PlantedRequests.ts"
-import { whereStopped } from "../approval/SandboxRequests.ts"
+import { handleWallStop } from "../approval/SandboxRequests.ts"
 import { StopRequested, ToolContext } from "../ToolContext.ts"
 import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
 import * as ExitMeaning from "./terminal/Guidance.ts"
@@ -121,46 +121,46 @@ export const Process = Tool.make("process", {
   .annotate(InputArguments, ["data"])
   .annotate(Timeout, Duration.infinity)
 
-const statusOf = (process: BackgroundProcess): typeof Status.Type => process.ended()?.reason ?? "running"
+const readStatus = (process: BackgroundProcess): typeof Status.Type => process.ended()?.reason ?? "running"
 
-const exitOf = (process: BackgroundProcess) => {
+const describeExit = (process: BackgroundProcess) => {
   const ended = process.ended()
   if (ended === undefined) return {}
-  const meaning = ExitMeaning.exitMeaning(ExitMeaning.parse(process.options.command), ended.exit)
+  const meaning = ExitMeaning.explainExit(ExitMeaning.parse(process.options.command), ended.exit)
   return { exit_code: ended.exit.code, ...(meaning === undefined ? {} : { exit_code_meaning: meaning }) }
 }
 
-const uptime = (process: BackgroundProcess): Effect.Effect<number> =>
+const measureUptime = (process: BackgroundProcess): Effect.Effect<number> =>
   Effect.map(Clock.currentTimeMillis, (now) =>
     Math.max(0, Math.floor(((process.ended()?.endedAt ?? now) - process.startedAt) / 1000)))
 
-const summary = Effect.fnUntraced(function*(process: BackgroundProcess) {
+const summarizeProcess = Effect.fnUntraced(function*(process: BackgroundProcess) {
   const ended = process.ended()
   return {
     session_id: process.id,
     command: process.options.command,
     cwd: process.options.cwd,
     pid: process.pid,
-    status: statusOf(process),
+    status: readStatus(process),
     ...(ended === undefined ? {} : { exit_code: ended.exit.code }),
     started_at: DateTime.formatIso(DateTime.makeUnsafe(process.startedAt)),
-    uptime_seconds: yield* uptime(process)
+    uptime_seconds: yield* measureUptime(process)
   }
 })
 
-const poll = Effect.fnUntraced(function*(process: BackgroundProcess) {
+const pollProcess = Effect.fnUntraced(function*(process: BackgroundProcess) {
   return {
     session_id: process.id,
     command: process.options.command,
-    status: statusOf(process),
+    status: readStatus(process),
     pid: process.pid,
-    ...exitOf(process),
-    uptime_seconds: yield* uptime(process),
+    ...describeExit(process),
+    uptime_seconds: yield* measureUptime(process),
     output_preview: process.tail(previewChars, yield* RedactSecrets).trimEnd()
   }
 })
 
-const log = Effect.fnUntraced(function*(process: BackgroundProcess, params: typeof Parameters.Type) {
+const readLog = Effect.fnUntraced(function*(process: BackgroundProcess, params: typeof Parameters.Type) {
   const { outputChars } = yield* TerminalSettings
   const limit = params.limit ?? defaultLines
   const { first, lines } = process.lines(yield* RedactSecrets)
@@ -174,8 +174,8 @@ const log = Effect.fnUntraced(function*(process: BackgroundProcess, params: type
   ]
   return {
     session_id: process.id,
-    status: statusOf(process),
-    ...exitOf(process),
+    status: readStatus(process),
+    ...describeExit(process),
     output: text.slice(Math.max(0, text.length - outputChars)).toWellFormed(),
     total_lines: total,
     showing: shown.length === 0 ? "no lines" : `lines ${from} to ${from + shown.length - 1}`,
@@ -183,7 +183,7 @@ const log = Effect.fnUntraced(function*(process: BackgroundProcess, params: type
   }
 })
 
-const wait = Effect.fnUntraced(function*(process: BackgroundProcess, timeout: number | undefined) {
+const waitForEnd = Effect.fnUntraced(function*(process: BackgroundProcess, timeout: number | undefined) {
   const settings = yield* TerminalSettings
   const stopRequested = yield* StopRequested
   const asked = timeout ?? settings.timeoutSeconds
@@ -195,8 +195,8 @@ const wait = Effect.fnUntraced(function*(process: BackgroundProcess, timeout: nu
   ])
   return {
     session_id: process.id,
-    status: outcome === "ended" ? statusOf(process) : outcome,
-    ...exitOf(process),
+    status: outcome === "ended" ? readStatus(process) : outcome,
+    ...describeExit(process),
     output: process.tail(waitOutputChars, yield* RedactSecrets).trimEnd(),
     ...(outcome === "timeout"
       ? { note: `It still runs after ${seconds} s${asked > seconds ? `, the longest that wait waits` : ""}.` }
@@ -204,13 +204,13 @@ const wait = Effect.fnUntraced(function*(process: BackgroundProcess, timeout: nu
   }
 })
 
-const kill = Effect.fnUntraced(function*(process: BackgroundProcess) {
+const killProcess = Effect.fnUntraced(function*(process: BackgroundProcess) {
   const before = process.ended()
   if (before !== undefined) {
     return { session_id: process.id, status: "already_exited" as const, exit_code: before.exit.code }
   }
   yield* process.kill
-  return { session_id: process.id, status: statusOf(process), ...exitOf(process), output: process.tail(previewChars, yield* RedactSecrets).trimEnd() }
+  return { session_id: process.id, status: readStatus(process), ...describeExit(process), output: process.tail(previewChars, yield* RedactSecrets).trimEnd() }
 })
 
 /** Characters at the end of an output in which the message of the wall is looked for. */
@@ -224,14 +224,14 @@ export const handler = Effect.gen(function*() {
   const notes = new WeakMap<BackgroundProcess, string>()
 
   /** A process that failed at the wall is asked about once; where the user lets it, it is started again outside. */
-  const stoppedAtWall = Effect.fnUntraced(function*(process: BackgroundProcess) {
+  const handleStopAtWall = Effect.fnUntraced(function*(process: BackgroundProcess) {
     const ended = process.ended()
     if (ended === undefined || ended.reason === "killed" || ended.exit.code === 0) return {}
     const known = notes.get(process)
     if (known !== undefined) return { sandbox_note: known }
     const { command, cwd } = process.options
     const origin = { tool: "terminal", args: { command, workdir: cwd } }
-    const stopped = yield* whereStopped(environment, process.tail(explainedChars, false), process.refused, { command, cwd }, origin).pipe(
+    const stopped = yield* handleWallStop(environment, process.tail(explainedChars, false), process.refused, { command, cwd }, origin).pipe(
       Effect.provideService(Path.Path, path)
     )
     if (stopped === undefined) return {}
@@ -250,7 +250,7 @@ export const handler = Effect.gen(function*() {
     const { action, data, session_id } = params
     const { sessionId } = yield* ToolContext
     if (action === "list") {
-      return { processes: yield* Effect.forEach(yield* registry.list(sessionId), summary) }
+      return { processes: yield* Effect.forEach(yield* registry.list(sessionId), summarizeProcess) }
     }
     if (session_id === undefined) {
       return yield* Effect.fail<Refusal>({
@@ -261,30 +261,30 @@ export const handler = Effect.gen(function*() {
     const process = yield* registry.find(session_id, sessionId).pipe(
       Effect.mapError((error): Refusal => ({ session_id, status: "not_found", error: error.message }))
     )
-    const refuse = (error: { readonly message: string }): Refusal => ({
+    const toRefusal = (error: { readonly message: string }): Refusal => ({
       session_id: process.id,
       status: "error",
       error: error.message
     })
     switch (action) {
       case "poll":
-        return { ...yield* poll(process), ...yield* settlePlanted(environment), ...yield* stoppedAtWall(process) }
+        return { ...yield* pollProcess(process), ...yield* settlePlanted(environment), ...yield* handleStopAtWall(process) }
       case "log":
-        return { ...yield* log(process, params), ...yield* settlePlanted(environment), ...yield* stoppedAtWall(process) }
+        return { ...yield* readLog(process, params), ...yield* settlePlanted(environment), ...yield* handleStopAtWall(process) }
       case "wait":
-        return { ...yield* wait(process, params.timeout), ...yield* settlePlanted(environment), ...yield* stoppedAtWall(process) }
+        return { ...yield* waitForEnd(process, params.timeout), ...yield* settlePlanted(environment), ...yield* handleStopAtWall(process) }
       case "kill":
-        return yield* kill(process)
+        return yield* killProcess(process)
       case "close":
-        yield* Effect.mapError(process.closeInput, refuse)
+        yield* Effect.mapError(process.closeInput, toRefusal)
         return { session_id: process.id, status: "ok" }
       case "write":
       case "submit": {
         if (data === undefined && action === "write") {
-          return yield* Effect.fail(refuse({ message: "action \"write\" needs data: the text to write" }))
+          return yield* Effect.fail(toRefusal({ message: "action \"write\" needs data: the text to write" }))
         }
         const text = action === "submit" ? `${data ?? ""}\n` : data ?? ""
-        yield* Effect.mapError(process.write(text), refuse)
+        yield* Effect.mapError(process.write(text), toRefusal)
         return { session_id: process.id, status: "ok", bytes_written: new TextEncoder().encode(text).length }
       }
     }

@@ -21,11 +21,11 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import { RedactSecrets } from "../../domain/Redaction.ts"
-import { closest, similarity } from "../../domain/Similarity.ts"
+import { findClosest, similarity } from "../../domain/Similarity.ts"
 import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileLimits } from "./BuiltinSettings.ts"
-import { FileState, stampOf } from "./file/FileState.ts"
+import { FileState, toStamp } from "./file/FileState.ts"
 import * as DocumentText from "./file/DocumentText.ts"
 import * as FileContent from "./file/FileContent.ts"
 import * as Problem from "./file/Problem.ts"
@@ -86,15 +86,15 @@ export const tool = Tool.make("read_file", {
   .annotate(PathArguments, ["path"])
 
 /** Reads a window of lines, from the bytes of a file or from the text extracted from it. */
-const windowOf = Effect.fnUntraced(function*(target: Target, options: FileContent.WindowOptions) {
-  const reader = FileContent.lineWindow(options)
+const readWindow = Effect.fnUntraced(function*(target: Target, options: FileContent.WindowOptions) {
+  const reader = FileContent.makeLineReader(options)
   const name = target.path.toLowerCase()
   const text = name.endsWith(".ipynb")
     ? Option.getOrUndefined(
-      DocumentText.notebookText(new TextDecoder().decode(yield* FileContent.whole(target.real, target.given, maxDocument)))
+      DocumentText.renderNotebook(new TextDecoder().decode(yield* FileContent.readWhole(target.real, target.given, maxDocument)))
     )
     : DocumentText.isDocument(name)
-    ? yield* DocumentText.extract(name, yield* FileContent.whole(target.real, target.given, maxDocument))
+    ? yield* DocumentText.extract(name, yield* FileContent.readWhole(target.real, target.given, maxDocument))
     : undefined
   if (text !== undefined) {
     reader.push(new TextEncoder().encode(text))
@@ -103,7 +103,7 @@ const windowOf = Effect.fnUntraced(function*(target: Target, options: FileConten
   let kind: string | undefined
   let first = true
   yield* FileContent.forEachPiece(target.real, (bytes) => {
-    if (first) kind = FileContent.kindOfBytes(bytes)
+    if (first) kind = FileContent.classifyBytes(bytes)
     first = false
     if (kind === undefined) reader.push(bytes)
     return kind === undefined
@@ -120,18 +120,18 @@ const refuseKind = ({ given }: Target, kind: string) =>
       : "Use a command line tool that understands it, in the terminal."
   })
 
-const stem = (name: string): string => name.replace(/(?<!^)\.[^.]*$/, "")
+const removeExtension = (name: string): string => name.replace(/(?<!^)\.[^.]*$/, "")
 
 /** Likeness of two file names, 0 to 1: edits, another suffix, or one name within the other. */
-const fileLikeness = (wanted: string, name: string): number => {
+const computeFileLikeness = (wanted: string, name: string): number => {
   if (wanted === name) return 1
-  if (stem(wanted) === stem(name)) return 0.95
+  if (removeExtension(wanted) === removeExtension(name)) return 0.95
   const contained = wanted.length >= 3 && (name.includes(wanted) || wanted.includes(name) && name.length >= 3)
   return Math.max(similarity(wanted, name), contained ? 0.7 : 0)
 }
 
 /** The error for a file that is not there, with the names in its directory that it may have meant. */
-const missing = Effect.fnUntraced(function*({ given, path }: Target) {
+const failMissingFile = Effect.fnUntraced(function*({ given, path }: Target) {
   const fs = yield* FileSystem.FileSystem
   const { basename, dirname } = yield* Path.Path
   const names = yield* Effect.orElseSucceed(fs.readDirectory(dirname(path)), () => undefined)
@@ -141,14 +141,14 @@ const missing = Effect.fnUntraced(function*({ given, path }: Target) {
     })
   }
   const prefix = given.slice(0, given.length - basename(given).length)
-  const similar = closest(basename(path), names.toSorted((a, b) => a.localeCompare(b)), 5, fileLikeness).map((name) => prefix + name)
+  const similar = findClosest(basename(path), names.toSorted((a, b) => a.localeCompare(b)), 5, computeFileLikeness).map((name) => prefix + name)
   return yield* Problem.fail(
     `no such file: ${given}`,
     similar.length === 0 ? { hint: "Find it with search_files and target \"files\"." } : { similar_files: similar }
   )
 })
 
-const hintOf = (window: FileContent.LineWindow, { offset, limit, maxLineChars }: FileContent.WindowOptions): string | undefined => {
+const renderHint = (window: FileContent.LineWindow, { offset, limit, maxLineChars }: FileContent.WindowOptions): string | undefined => {
   const last = offset + window.shown - 1
   const hints = [
     window.totalLines === 0 ? "The file is empty." : undefined,
@@ -162,7 +162,7 @@ const hintOf = (window: FileContent.LineWindow, { offset, limit, maxLineChars }:
 }
 
 /** Warns in every answer to a request that comes the third time in a row. */
-const warningOf = (times: number): { readonly warning?: string } =>
+const renderRepeatWarning = (times: number): { readonly warning?: string } =>
   times < 3 ? {} : {
     warning: "This is the third identical read in a row. The next one is refused: use what you have, or do something else."
   }
@@ -197,7 +197,7 @@ export const make = Effect.gen(function*() {
       const info = yield* Effect.catchIf(
         fs.stat(target.real),
         (error) => error.reason._tag === "NotFound",
-        () => missing(target)
+        () => failMissingFile(target)
       )
       if (info.type === "Directory") {
         return yield* Problem.fail(`${target.given} is a directory`, {
@@ -205,10 +205,10 @@ export const make = Effect.gen(function*() {
         })
       }
       if (info.type !== "File") return yield* Problem.fail(`${target.given} is not a regular file (${info.type})`)
-      const known = FileContent.kindOfName(path.basename(target.path))
+      const known = FileContent.classifyFileName(path.basename(target.path))
       if (known !== undefined) return yield* refuseKind(target, known)
 
-      const window = yield* windowOf(target, options)
+      const window = yield* readWindow(target, options)
       const facts = { total_lines: window.totalLines, file_size: Number(info.size) }
       if (window.overflow) {
         return yield* Problem.fail(
@@ -223,7 +223,7 @@ export const make = Effect.gen(function*() {
           facts
         )
       }
-      const stamp = stampOf(info)
+      const stamp = toStamp(info)
       if (holds !== undefined) yield* state.saw(sessionId, target.real, stamp)
       const reading = { window: request, stamp, content: Hash.string(window.content) }
       const stubs = holds === undefined ? 0 : yield* state.given(sessionId, reading, () => holds(JSON.stringify(window.content)))
@@ -239,20 +239,20 @@ export const make = Effect.gen(function*() {
           message: "These lines have not changed since you read them: use the text that you have.",
           dedup: true as const,
           content_returned: false as const,
-          ...warningOf(times)
+          ...renderRepeatWarning(times)
         }
       }
-      const hint = hintOf(window, options)
+      const hint = renderHint(window, options)
       return {
         content: window.content,
         ...facts,
         truncated: options.offset + window.shown - 1 < window.totalLines || window.cut.length > 0,
         ...(hint === undefined ? {} : { hint }),
-        ...warningOf(times)
+        ...renderRepeatWarning(times)
       }
     },
     Effect.provideService(FileSystem.FileSystem, fs),
     Effect.provideService(Path.Path, path),
-    Problem.answer
+    Problem.mapToFailure
   )
 })

@@ -112,15 +112,15 @@ const maxUnread = 16
 type Answer = { readonly result: unknown } | { readonly error: string }
 
 /** Text of a failed call. */
-const errorOf = (output: unknown): string => {
+const readError = (output: unknown): string => {
   const value = typeof output === "string" ? Option.getOrElse(Json.parse(output), () => output) : output
   return Predicate.hasProperty(value, "error") && typeof value.error === "string" ? value.error : Json.toText(value)
 }
 
-const resultOf = (output: unknown): unknown =>
+const parseResult = (output: unknown): unknown =>
   typeof output === "string" ? Option.getOrElse(Json.parse(output), () => output) : output
 
-const requestOf = (line: Framing.Line): { readonly name: string; readonly args: object } | undefined => {
+const parseRequest = (line: Framing.Line): { readonly name: string; readonly args: object } | undefined => {
   const value = line._tag === "Line" ? Option.getOrUndefined(Json.parse(line.text)) : undefined
   return Predicate.hasProperty(value, "name") && typeof value.name === "string" && Predicate.hasProperty(value, "args") &&
       Predicate.isObject(value.args)
@@ -144,8 +144,8 @@ export const make = Effect.fnUntraced(function*(run: NestedRun | undefined, maxC
   const encoder = new TextEncoder()
   let made = 0
 
-  const answer = Effect.fnUntraced(function*(line: Framing.Line): Effect.fn.Return<Answer, never, ToolContext> {
-    const request = requestOf(line)
+  const answerRequest = Effect.fnUntraced(function*(line: Framing.Line): Effect.fn.Return<Answer, never, ToolContext> {
+    const request = parseRequest(line)
     if (request === undefined) return { error: "this is no tool call: call the functions that the script was given" }
     const { args, name } = request
     if (!callable.includes(name)) return { error: `a script cannot call ${name}: it has ${callable.join(", ")}` }
@@ -157,7 +157,7 @@ export const make = Effect.fnUntraced(function*(run: NestedRun | undefined, maxC
     made++
     const call = Prompt.makePart("tool-call", { id: `code_${prefix.toString(36)}_${made}`, name, params: args, providerExecuted: false })
     const { isFailure, output } = yield* run(call)
-    return isFailure ? { error: errorOf(output) } : { result: resultOf(output) }
+    return isFailure ? { error: readError(output) } : { result: parseResult(output) }
   })
 
   const frame = Framing.make(maxRequestBytes)
@@ -167,7 +167,7 @@ export const make = Effect.fnUntraced(function*(run: NestedRun | undefined, maxC
     serve: (requests) =>
       Stream.runForEach(requests, (chunk) =>
         Effect.forEach(frame(chunk), (line) =>
-          Effect.flatMap(answer(line), (value) => Queue.offer(answers, encoder.encode(`${JSON.stringify(value)}\n`))), {
+          Effect.flatMap(answerRequest(line), (value) => Queue.offer(answers, encoder.encode(`${JSON.stringify(value)}\n`))), {
           discard: true
         }))
   }

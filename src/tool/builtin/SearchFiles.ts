@@ -41,7 +41,7 @@ interface LineMatch {
 }
 
 /** Lines of a match and around it, by number. */
-const linesOf = ({ after = [], before = [], content, line }: LineMatch): ReadonlyArray<readonly [number, string]> => [
+const collectLines = ({ after = [], before = [], content, line }: LineMatch): ReadonlyArray<readonly [number, string]> => [
   ...before.map((text, index) => [line - before.length + index, `-${text}`] as const),
   [line, `:${content}`],
   ...after.map((text, index) => [line + index + 1, `-${text}`] as const)
@@ -62,12 +62,12 @@ const linesOf = ({ after = [], before = [], content, line }: LineMatch): Readonl
  *
  * Matches of one file follow each other; a line that belongs to several of them is shown once.
  */
-export const grouped = (matches: ReadonlyArray<LineMatch>): string => {
+export const groupByFile = (matches: ReadonlyArray<LineMatch>): string => {
   const files = new Map<string, Map<number, string>>()
   for (const match of matches) {
     const lines = files.get(match.path) ?? new Map<number, string>()
     files.set(match.path, lines)
-    for (const [number, text] of linesOf(match)) {
+    for (const [number, text] of collectLines(match)) {
       if (!lines.has(number) || text.startsWith(":")) lines.set(number, text)
     }
   }
@@ -162,24 +162,24 @@ interface Page {
 }
 
 /** Results up to the end of the page, and one that tells that there are more. */
-const needed = ({ limit, offset }: Page): number => offset + limit + 1
+const countNeededResults = ({ limit, offset }: Page): number => offset + limit + 1
 
-const pageOf = <A>(all: ReadonlyArray<A>, { limit, offset }: Page): ReadonlyArray<A> => all.slice(offset, offset + limit)
+const takePage = <A>(all: ReadonlyArray<A>, { limit, offset }: Page): ReadonlyArray<A> => all.slice(offset, offset + limit)
 
 /** True when a path fits a glob: its name alone, or from the top of the search on where the glob has a slash. */
-const globTest = (glob: string): (entry: Entry) => boolean => {
+const makeGlobTest = (glob: string): (entry: Entry) => boolean => {
   const compiled = Glob.make(glob.replace(/^\.?\//, ""), { dot: true })
   return glob.includes("/") ? ({ relative }) => Glob.match(compiled, relative) : ({ name }) => Glob.match(compiled, name)
 }
 
 /** The test of a name: a glob, or a part of the name whatever its case. */
-const nameTest = (pattern: string): (entry: Entry) => boolean => {
-  if (/[*?[{/]/.test(pattern)) return globTest(pattern)
+const makeNameTest = (pattern: string): (entry: Entry) => boolean => {
+  if (/[*?[{/]/.test(pattern)) return makeGlobTest(pattern)
   const part = pattern.toLowerCase()
   return ({ name }) => name.toLowerCase().includes(part)
 }
 
-const hintOf = (page: Page, more: boolean, notes: Pattern.Notes, empty: string | undefined): string | undefined => {
+const renderHint = (page: Page, more: boolean, notes: Pattern.Notes, empty: string | undefined): string | undefined => {
   const hints = [
     more ? `There is more: go on with offset ${page.offset + page.limit}, or narrow the search.` : undefined,
     notes.late ? `Stopped after ${Pattern.deadline}: narrow path or file_glob.` : undefined,
@@ -191,8 +191,8 @@ const hintOf = (page: Page, more: boolean, notes: Pattern.Notes, empty: string |
 }
 
 /** Adds the fields that every answer has beside its results. */
-const frame = (page: Page, total: number, more: boolean, notes: Pattern.Notes, empty?: string) => {
-  const hint = hintOf(page, more, notes, total === 0 ? empty : undefined)
+const buildFrame = (page: Page, total: number, more: boolean, notes: Pattern.Notes, empty?: string) => {
+  const hint = renderHint(page, more, notes, total === 0 ? empty : undefined)
   return {
     total_count: total,
     truncated: more || notes.late || notes.exhausted,
@@ -208,7 +208,7 @@ export const make = Effect.gen(function*() {
   const state = yield* FileState
 
   /** Resolves the place of the search, and names for its results that the other tools understand. */
-  const scopeOf = Effect.fnUntraced(function*(params: Params) {
+  const resolveScope = Effect.fnUntraced(function*(params: Params) {
     const { cwd } = yield* ToolContext
     const given = params.path ?? "."
     const target = yield* targets.resolve(given, "read")
@@ -223,19 +223,19 @@ export const make = Effect.gen(function*() {
     const single = info.type === "File"
     const local = path.relative(cwd, target.path)
     const base = local === ".." || local.startsWith(`..${path.sep}`) || path.isAbsolute(local) ? target.path : local
-    const shown = ({ relative }: Entry): string => single ? given : path.join(base, relative)
-    const readable = (entry: Entry): boolean => targets.deniedRead(entry.path) === undefined
-    return { top: target.real, single, shown, readable, name: path.basename(target.path) }
+    const formatPath = ({ relative }: Entry): string => single ? given : path.join(base, relative)
+    const isReadable = (entry: Entry): boolean => targets.deniedRead(entry.path) === undefined
+    return { top: target.real, single, shown: formatPath, readable: isReadable, name: path.basename(target.path) }
   })
 
-  const byName = Effect.fnUntraced(function*(params: Params, page: Page) {
-    const { name, shown, single, top } = yield* scopeOf(params)
-    const { all, notes } = yield* Pattern.files({ top, single, wanted: nameTest(params.pattern) }, name, needed(page))
+  const searchByName = Effect.fnUntraced(function*(params: Params, page: Page) {
+    const { name, shown, single, top } = yield* resolveScope(params)
+    const { all, notes } = yield* Pattern.findFiles({ top, single, wanted: makeNameTest(params.pattern) }, name, countNeededResults(page))
     const more = all.length > page.offset + page.limit
-    return { ...frame(page, all.length, more, notes), files: pageOf(all, page).map(shown) }
+    return { ...buildFrame(page, all.length, more, notes), files: takePage(all, page).map(shown) }
   })
 
-  const prepared = Effect.fnUntraced(function*(params: Params) {
+  const prepareSearch = Effect.fnUntraced(function*(params: Params) {
     if (params.pattern === "") return yield* Problem.fail("the pattern is empty")
     const pattern = Pattern.compile(params.pattern)
     if (Result.isFailure(pattern)) {
@@ -243,22 +243,22 @@ export const make = Effect.gen(function*() {
         hint: "Escape characters that are meant as they are: \\( \\[ \\{ \\. \\* \\+ \\?"
       })
     }
-    const { name, readable, shown, single, top } = yield* scopeOf(params)
-    const fits = params.file_glob === undefined ? () => true : globTest(params.file_glob)
+    const { name, readable, shown, single, top } = yield* resolveScope(params)
+    const fits = params.file_glob === undefined ? () => true : makeGlobTest(params.file_glob)
     const scope: Pattern.Scope = { top, single, wanted: (entry) => fits(entry) && readable(entry) }
     const empty = params.pattern.includes("\\n") ? "Patterns match within single lines: \\n never matches." : undefined
     return { pattern: pattern.success, scope, name, shown, empty }
   })
 
-  const byLine = Effect.fnUntraced(function*(params: Params, page: Page) {
-    const { empty, name, pattern, scope, shown } = yield* prepared(params)
+  const searchByLine = Effect.fnUntraced(function*(params: Params, page: Page) {
+    const { empty, name, pattern, scope, shown } = yield* prepareSearch(params)
     const context = Math.min(maxContext, params.context ?? 0)
     let count = 0
     let chars = 0
-    const options = { pattern, context, maxMatches: needed(page), keepLines: true, redact: yield* RedactSecrets }
-    const { all, notes } = yield* Pattern.contents(scope, name, options, ({ entry, found }) => {
-      for (const hit of found.hits) if (count++ >= page.offset) chars += charsOf(shown(entry), hit)
-      return count >= needed(page) || chars > maxChars
+    const options = { pattern, context, maxMatches: countNeededResults(page), keepLines: true, redact: yield* RedactSecrets }
+    const { all, notes } = yield* Pattern.searchContents(scope, name, options, ({ entry, found }) => {
+      for (const hit of found.hits) if (count++ >= page.offset) chars += countCharacters(shown(entry), hit)
+      return count >= countNeededResults(page) || chars > maxChars
     })
     const matches = all.flatMap(({ entry, found }) =>
       found.hits.map(({ after, before, content, line }): LineMatch => ({
@@ -268,40 +268,40 @@ export const make = Effect.gen(function*() {
         ...(context === 0 ? {} : { before, after })
       }))
     )
-    const wanted = bounded(pageOf(matches, page))
+    const wanted = limitMatches(takePage(matches, page))
     const end = { offset: page.offset, limit: wanted.length }
     return {
-      ...frame(end, matches.length, matches.length > page.offset + wanted.length, notes, empty),
-      ...(wanted.length < grouping ? { matches: wanted } : { matches_text: grouped(wanted) })
+      ...buildFrame(end, matches.length, matches.length > page.offset + wanted.length, notes, empty),
+      ...(wanted.length < grouping ? { matches: wanted } : { matches_text: groupByFile(wanted) })
     }
   })
 
-  const byFile = Effect.fnUntraced(function*(params: Params, page: Page) {
-    const { empty, name, pattern, scope, shown } = yield* prepared(params)
+  const searchByFile = Effect.fnUntraced(function*(params: Params, page: Page) {
+    const { empty, name, pattern, scope, shown } = yield* prepareSearch(params)
     const counting = params.output_mode === "count"
     const maxMatches = counting ? Number.POSITIVE_INFINITY : 1
     let files = 0
-    const { all, notes } = yield* Pattern.contents(
+    const { all, notes } = yield* Pattern.searchContents(
       scope,
       name,
       { pattern, context: 0, maxMatches, keepLines: false, redact: false },
-      () => ++files >= needed(page)
+      () => ++files >= countNeededResults(page)
     )
     const more = all.length > page.offset + page.limit
-    const wanted = pageOf(all, page)
+    const wanted = takePage(all, page)
     return counting
       ? {
-        ...frame(page, all.reduce((sum, { found }) => sum + found.count, 0), more, notes, empty),
+        ...buildFrame(page, all.reduce((sum, { found }) => sum + found.count, 0), more, notes, empty),
         counts: Object.fromEntries(wanted.map(({ entry, found }) => [shown(entry), found.count]))
       }
-      : { ...frame(page, all.length, more, notes, empty), files: wanted.map(({ entry }) => shown(entry)) }
+      : { ...buildFrame(page, all.length, more, notes, empty), files: wanted.map(({ entry }) => shown(entry)) }
   })
 
   const search = (params: Params, page: Page) => {
-    if (params.target === "files") return byName(params, page)
+    if (params.target === "files") return searchByName(params, page)
     return params.output_mode === "files_only" || params.output_mode === "count"
-      ? byFile(params, page)
-      : byLine(params, page)
+      ? searchByFile(params, page)
+      : searchByLine(params, page)
   }
 
   return Effect.fnUntraced(
@@ -325,17 +325,17 @@ export const make = Effect.gen(function*() {
     },
     Effect.provideService(FileSystem.FileSystem, fs),
     Effect.provideService(Path.Path, path),
-    Problem.answer
+    Problem.mapToFailure
   )
 })
 
 /** Characters that a match takes in an answer. */
-const charsOf = (path: string, { after = [], before = [], content }: Omit<LineMatch, "path">): number =>
+const countCharacters = (path: string, { after = [], before = [], content }: Omit<LineMatch, "path">): number =>
   [...before, ...after].reduce((sum, line) => sum + line.length + 8, path.length + content.length + 8)
 
 /** As many matches, from the first on, as an answer has room for, and at least one. */
-const bounded = (matches: ReadonlyArray<LineMatch>): ReadonlyArray<LineMatch> => {
+const limitMatches = (matches: ReadonlyArray<LineMatch>): ReadonlyArray<LineMatch> => {
   let chars = 0
-  const end = matches.findIndex((match) => (chars += charsOf(match.path, match)) > maxChars)
+  const end = matches.findIndex((match) => (chars += countCharacters(match.path, match)) > maxChars)
   return end === -1 ? matches : matches.slice(0, Math.max(1, end))
 }

@@ -27,11 +27,11 @@ import * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
 import * as TextCut from "../../domain/TextCut.ts"
 import * as Fetch from "../fence/Fetch.ts"
-import { blocked, failed, type WebError } from "../fence/Fetch.ts"
+import { makeBlockedError, makeFailedError, type WebError } from "../fence/Fetch.ts"
 import * as Urls from "../fence/Urls.ts"
 
 /** One thing that was found. */
-export interface Found {
+export interface SearchHit {
   readonly title: string
   readonly url: string
   readonly description: string
@@ -40,7 +40,7 @@ export interface Found {
 /** The port to a search engine, and the engines that a key opens. */
 export interface SearchProvider {
   readonly name: string
-  readonly search: (query: string, limit: number) => Effect.Effect<ReadonlyArray<Found>, WebError>
+  readonly search: (query: string, limit: number) => Effect.Effect<ReadonlyArray<SearchHit>, WebError>
 }
 
 /** The engine of a runtime; absent where there is no key for any. */
@@ -57,27 +57,27 @@ interface Engine {
     readonly headers: Readonly<Record<string, string>>
     readonly body?: unknown
   }
-  readonly results: (body: unknown) => Option.Option<ReadonlyArray<Found>>
+  readonly results: (body: unknown) => Option.Option<ReadonlyArray<SearchHit>>
 }
 
 const optional = Schema.optionalKey(Schema.NullOr(Schema.String))
 
-const plain = (text: string | null | undefined): string => (text ?? "").replaceAll(/<[^<>]+>/g, "").replaceAll(/\s+/g, " ").trim()
+const stripMarkup = (text: string | null | undefined): string => (text ?? "").replaceAll(/<[^<>]+>/g, "").replaceAll(/\s+/g, " ").trim()
 
 const titleChars = 300
 const descriptionChars = 1_000
 
 /** Long texts of an engine are cut: the page itself is for `web_extract`. */
-const bounded = ({ description, title, url }: Found): Found => ({
-  title: TextCut.head(title, titleChars),
+const shortenResult = ({ description, title, url }: SearchHit): SearchHit => ({
+  title: TextCut.takeHead(title, titleChars),
   url,
-  description: TextCut.head(description, descriptionChars)
+  description: TextCut.takeHead(description, descriptionChars)
 })
 
 /** An address that can be read. */
-const isWeb = ({ url }: Found): boolean => url.length <= 2_000 && /^https?:\/\//i.test(url)
+const isWeb = ({ url }: SearchHit): boolean => url.length <= 2_000 && /^https?:\/\//i.test(url)
 
-const reader = <A>(schema: Schema.Codec<A, unknown>, found: (body: A) => ReadonlyArray<Found>) => {
+const makeReader = <A>(schema: Schema.Codec<A, unknown>, found: (body: A) => ReadonlyArray<SearchHit>) => {
   const decode = Schema.decodeUnknownOption(schema)
   return (body: unknown) => Option.map(decode(body), found)
 }
@@ -91,9 +91,9 @@ const engines: Readonly<Record<string, Engine>> = {
       headers: { authorization: `Bearer ${key}` },
       body: { query, max_results: limit }
     }),
-    results: reader(
+    results: makeReader(
       Schema.Struct({ results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, content: optional })) }),
-      ({ results }) => results.map(({ content, title, url }) => ({ title: plain(title), url, description: plain(content) }))
+      ({ results }) => results.map(({ content, title, url }) => ({ title: stripMarkup(title), url, description: stripMarkup(content) }))
     )
   },
   exa: {
@@ -104,9 +104,9 @@ const engines: Readonly<Record<string, Engine>> = {
       headers: { "x-api-key": key },
       body: { query, numResults: limit, contents: { text: { maxCharacters: 500 } } }
     }),
-    results: reader(
+    results: makeReader(
       Schema.Struct({ results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, text: optional })) }),
-      ({ results }) => results.map(({ text, title, url }) => ({ title: plain(title), url, description: plain(text) }))
+      ({ results }) => results.map(({ text, title, url }) => ({ title: stripMarkup(title), url, description: stripMarkup(text) }))
     )
   },
   brave: {
@@ -116,13 +116,13 @@ const engines: Readonly<Record<string, Engine>> = {
       path: `/res/v1/web/search?q=${encodeURIComponent(query)}&count=${limit}`,
       headers: { "x-subscription-token": key, accept: "application/json" }
     }),
-    results: reader(
+    results: makeReader(
       Schema.Struct({
         web: Schema.optionalKey(
           Schema.Struct({ results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, description: optional })) })
         )
       }),
-      ({ web }) => (web?.results ?? []).map(({ description, title, url }) => ({ title: plain(title), url, description: plain(description) }))
+      ({ web }) => (web?.results ?? []).map(({ description, title, url }) => ({ title: stripMarkup(title), url, description: stripMarkup(description) }))
     )
   }
 }
@@ -130,10 +130,10 @@ const engines: Readonly<Record<string, Engine>> = {
 const maxBytes = 2 * 1024 * 1024
 const timeout = "20 seconds"
 
-const refusal = (name: string, variable: string, status: number): WebError => {
-  if (status === 401 || status === 403) return failed(`${name} refuses the key: correct ${variable}`)
-  if (status === 429) return failed(`${name} rate limit reached: wait, or continue without searching`)
-  return failed(`${name} answered ${status}`)
+const toRefusalError = (name: string, variable: string, status: number): WebError => {
+  if (status === 401 || status === 403) return makeFailedError(`${name} refuses the key: correct ${variable}`)
+  if (status === 429) return makeFailedError(`${name} rate limit reached: wait, or continue without searching`)
+  return makeFailedError(`${name} answered ${status}`)
 }
 
 const make = (name: string, engine: Engine, key: Redacted.Redacted, address: string): SearchProvider => ({
@@ -142,20 +142,20 @@ const make = (name: string, engine: Engine, key: Redacted.Redacted, address: str
     const { body, headers, path } = engine.ask(query, limit, Redacted.value(key))
     // The address is the user's or ours, not the model's: it may be private.
     const urls = Urls.make(yield* Urls.Resolver, { ...Urls.strict, allowPrivate: true })
-    const { addresses } = yield* Effect.mapError(urls.admit(address), ({ message }) => blocked(message))
+    const { addresses } = yield* Effect.mapError(urls.admit(address), ({ message }) => makeBlockedError(message))
     const transport = yield* Fetch.Transport
     const answer = yield* transport.send({ addresses, url: new URL(path, address) }, {
       maxBytes,
       headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
       ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
-    }).pipe(Effect.mapError((error) => failed(`${name} could not be asked: ${error.message}`, error)))
-    if (answer.status !== 200) return yield* refusal(name, engine.variable, answer.status)
+    }).pipe(Effect.mapError((error) => makeFailedError(`${name} could not be asked: ${error.message}`, error)))
+    if (answer.status !== 200) return yield* toRefusalError(name, engine.variable, answer.status)
     const found = Option.flatMap(Json.parse(new TextDecoder().decode(answer.body)), engine.results)
     return yield* Option.match(found, {
-      onNone: () => Effect.fail(failed(`${name} answered something that is no search result`)),
-      onSome: (results) => Effect.succeed(results.filter(isWeb).slice(0, limit).map(bounded))
+      onNone: () => Effect.fail(makeFailedError(`${name} answered something that is no search result`)),
+      onSome: (results) => Effect.succeed(results.filter(isWeb).slice(0, limit).map(shortenResult))
     })
-  }, (effect) => Effect.timeoutOrElse(effect, { duration: timeout, orElse: () => Effect.fail(failed(`${name} did not answer within ${timeout}`)) }))
+  }, (effect) => Effect.timeoutOrElse(effect, { duration: timeout, orElse: () => Effect.fail(makeFailedError(`${name} did not answer within ${timeout}`)) }))
 })
 
 /**

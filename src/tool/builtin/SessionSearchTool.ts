@@ -92,27 +92,27 @@ export const tool = Tool.make("session_search", {
 
 type Params = typeof tool.parametersSchema.Type
 
-const between = (value: number | undefined, otherwise: number, most: number): number =>
+const clampCount = (value: number | undefined, otherwise: number, most: number): number =>
   Math.min(most, Math.max(1, value ?? otherwise))
 
-const iso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
+const formatTime = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
-const about = (session: Session) => ({
+const describeSession = (session: Session) => ({
   session_id: session.id,
   title: session.title ?? null,
   source: session.source,
   model: session.model,
-  started_at: iso(session.startedAt),
+  started_at: formatTime(session.startedAt),
   message_count: session.messageCount
 })
 
-const shown = (roles: ReadonlyArray<string>) => (message: Prompt.Message, messageId: number) =>
+const renderMessage = (roles: ReadonlyArray<string>) => (message: Prompt.Message, messageId: number) =>
   roles.includes(message.role)
-    ? [{ message_id: messageId, role: message.role, content: SearchWords.cut(StoredForm.searchText(message).content, messageChars) }]
+    ? [{ message_id: messageId, role: message.role, content: SearchWords.truncateText(StoredForm.extractSearchText(message).content, messageChars) }]
     : []
 
 /** Describes a store that fails, or a session that is not there. */
-const problemOf = (error: SessionNotFound | SessionStoreError): Problem.Problem =>
+const toProblem = (error: SessionNotFound | SessionStoreError): Problem.Problem =>
   new Problem.Problem({
     message: error._tag === "SessionNotFound" && error.candidates.length === 0
       ? `no session "${error.sessionId}"`
@@ -126,7 +126,7 @@ interface Lineage {
   readonly compacted: ReadonlyArray<SessionId>
 }
 
-const lineage = Effect.fnUntraced(function*(id: SessionId): Effect.fn.Return<Lineage, SessionStoreError, SessionStore> {
+const collectLineage = Effect.fnUntraced(function*(id: SessionId): Effect.fn.Return<Lineage, SessionStoreError, SessionStore> {
   const store = yield* SessionStore
   const own: Array<SessionId> = []
   const compacted: Array<SessionId> = []
@@ -142,14 +142,14 @@ const lineage = Effect.fnUntraced(function*(id: SessionId): Effect.fn.Return<Lin
 })
 
 /** Hits without those of compacted sessions whose message the session still has. */
-const leftOut = Effect.fnUntraced(function*(hits: ReadonlyArray<Hit>, { compacted, own }: Lineage) {
+const removeCompactedCopies = Effect.fnUntraced(function*(hits: ReadonlyArray<Hit>, { compacted, own }: Lineage) {
   const [current] = own
   if (current === undefined || !hits.some(({ sessionId }) => compacted.includes(sessionId))) return hits
   const store = yield* SessionStore
-  const textsOf = (id: SessionId) => Effect.map(store.messages(id), (messages) => messages.map((message) => StoredForm.searchText(message).content))
-  const kept = new Set(yield* textsOf(current))
+  const readTexts = (id: SessionId) => Effect.map(store.messages(id), (messages) => messages.map((message) => StoredForm.extractSearchText(message).content))
+  const kept = new Set(yield* readTexts(current))
   const texts = new Map<SessionId, ReadonlyArray<string>>()
-  for (const id of compacted) if (hits.some(({ sessionId }) => sessionId === id)) texts.set(id, yield* textsOf(id))
+  for (const id of compacted) if (hits.some(({ sessionId }) => sessionId === id)) texts.set(id, yield* readTexts(id))
   return hits.filter(({ messageId, sessionId }) => {
     const text = texts.get(sessionId)?.[messageId]
     return text === undefined || !kept.has(text)
@@ -159,10 +159,10 @@ const leftOut = Effect.fnUntraced(function*(hits: ReadonlyArray<Hit>, { compacte
 const isCron = ({ source }: Pick<Session, "source">): boolean => source === "cron"
 
 /** The scheduled jobs' sessions behind all others, the order kept otherwise. */
-const cronLast = <A>(items: ReadonlyArray<A>, session: (item: A) => Session): ReadonlyArray<A> =>
+const sortCronLast = <A>(items: ReadonlyArray<A>, session: (item: A) => Session): ReadonlyArray<A> =>
   [...items.filter((item) => !isCron(session(item))), ...items.filter((item) => isCron(session(item)))]
 
-const oneEach = (hits: ReadonlyArray<Hit>): ReadonlyArray<Hit> => {
+const selectFirstPerSession = (hits: ReadonlyArray<Hit>): ReadonlyArray<Hit> => {
   const first = new Map<SessionId, Hit>()
   for (const hit of hits) {
     if (!first.has(hit.sessionId)) first.set(hit.sessionId, hit)
@@ -174,15 +174,15 @@ const oneEach = (hits: ReadonlyArray<Hit>): ReadonlyArray<Hit> => {
 const summaryChars = 40_000
 
 /** The messages nearest to a hit, in their order, as text of so many characters. */
-const around = (messages: ReadonlyArray<Prompt.Message>, at: number): string => {
+const collectNearbyText = (messages: ReadonlyArray<Prompt.Message>, at: number): string => {
   const texts = new Map<number, string>()
   let left = summaryChars
   for (let distance = 0; left > 0 && distance < messages.length; distance++) {
     for (const index of distance === 0 ? [at] : [at - distance, at + distance]) {
       const message = messages[index]
-      const text = message === undefined || message.role === "system" ? "" : StoredForm.searchText(message).content
+      const text = message === undefined || message.role === "system" ? "" : StoredForm.extractSearchText(message).content
       if (message === undefined || text === "" || left <= 0) continue
-      const shown = `${message.role.toUpperCase()}: ${SearchWords.cut(text, messageChars)}`
+      const shown = `${message.role.toUpperCase()}: ${SearchWords.truncateText(text, messageChars)}`
       left -= shown.length
       texts.set(index, shown)
     }
@@ -190,7 +190,7 @@ const around = (messages: ReadonlyArray<Prompt.Message>, at: number): string => 
   return Array.from(texts).toSorted(([a], [b]) => a - b).map(([, text]) => text).join("\n\n")
 }
 
-const question = (query: string, text: string): Prompt.Message =>
+const buildQuestion = (query: string, text: string): Prompt.Message =>
   Prompt.userMessage({
     content: [Prompt.textPart({
       text: "Sum up what the conversation below says about the query: what was asked, done, decided and left open, with exact paths, commands, names and " +
@@ -200,52 +200,52 @@ const question = (query: string, text: string): Prompt.Message =>
   })
 
 /** A summary of what a session says about the query; a text that says why there is none. */
-const summaryOf = Effect.fnUntraced(function*(query: string, { messageId, sessionId }: Hit) {
+const summarizeHit = Effect.fnUntraced(function*(query: string, { messageId, sessionId }: Hit) {
   const store = yield* SessionStore
   const ask = yield* SideModel
   const call = yield* ToolContext
   if (ask === undefined) return { summary_error: "no auxiliary model here" }
-  const text = Redaction.redactText(around(yield* store.messages(sessionId), messageId))
-  return yield* ask("session_search", [question(query, text)], call).pipe(
+  const text = Redaction.redactText(collectNearbyText(yield* store.messages(sessionId), messageId))
+  return yield* ask("session_search", [buildQuestion(query, text)], call).pipe(
     Effect.match({
-      onFailure: ({ message }) => ({ summary_error: SearchWords.cut(message, 200) }),
-      onSuccess: (summary) => ({ summary: SearchWords.cut(summary.trim(), messageChars) })
+      onFailure: ({ message }) => ({ summary_error: SearchWords.truncateText(message, 200) }),
+      onSuccess: (summary) => ({ summary: SearchWords.truncateText(summary.trim(), messageChars) })
     })
   )
 })
 
 /** Sessions that whoever asks may see. */
-const visible = <A>(items: ReadonlyArray<A>, session: (item: A) => Session, client: string | undefined) =>
-  Effect.filter(items, (item) => Effect.map(SessionAudience.ownerOf(session(item)), (owner) => owner === client))
+const filterVisible = <A>(items: ReadonlyArray<A>, session: (item: A) => Session, client: string | undefined) =>
+  Effect.filter(items, (item) => Effect.map(SessionAudience.findOwner(session(item)), (owner) => owner === client))
 
 /** Hits in the sessions that whoever asks may see; those of others take no place of theirs. */
-const hitsFor = Effect.fnUntraced(function*(query: string, options: SearchOptions, family: Lineage, client: string | undefined) {
+const findHits = Effect.fnUntraced(function*(query: string, options: SearchOptions, family: Lineage, client: string | undefined) {
   const search = yield* SessionSearch
   const store = yield* SessionStore
   const except = new Set(family.own)
   for (let left = maxSearches;; left--) {
-    const hits = yield* leftOut(yield* search.search(query, { ...options, except: [...except] }), family)
-    const found = yield* Effect.forEach(oneEach(hits), (hit) =>
+    const hits = yield* removeCompactedCopies(yield* search.search(query, { ...options, except: [...except] }), family)
+    const found = yield* Effect.forEach(selectFirstPerSession(hits), (hit) =>
       Effect.map(store.get(hit.sessionId), Option.map((session) => ({ hit, session }))))
     const all = found.flatMap(Option.toArray)
-    const shown = yield* visible(all, ({ session }) => session, client)
+    const shown = yield* filterVisible(all, ({ session }) => session, client)
     if (shown.length === all.length || left <= 1) return { hits, found: shown }
     for (const one of all) if (!shown.includes(one)) except.add(one.session.id)
   }
 })
 
-const discover = Effect.fnUntraced(function*(query: string, params: Params, roles: ReadonlyArray<Prompt.Message["role"]>, family: Lineage, client: string | undefined) {
-  const limit = between(params.limit, defaultLimit, maxLimit)
-  const { found, hits } = yield* hitsFor(query, { roles, sort: params.sort, limit: limit * 20 }, family, client)
-  const results = cronLast(found, ({ session }) => session).slice(0, limit)
+const discoverSessions = Effect.fnUntraced(function*(query: string, params: Params, roles: ReadonlyArray<Prompt.Message["role"]>, family: Lineage, client: string | undefined) {
+  const limit = clampCount(params.limit, defaultLimit, maxLimit)
+  const { found, hits } = yield* findHits(query, { roles, sort: params.sort, limit: limit * 20 }, family, client)
+  const results = sortCronLast(found, ({ session }) => session).slice(0, limit)
   const summaries = params.summarize === true
-    ? yield* Effect.forEach(results, ({ hit }) => summaryOf(query, hit), { concurrency: 3 })
+    ? yield* Effect.forEach(results, ({ hit }) => summarizeHit(query, hit), { concurrency: 3 })
     : []
   return {
     success: true as const,
     mode: "discovery" as const,
     results: results.map(({ hit, session }, at) => ({
-      ...about(session),
+      ...describeSession(session),
       ...summaries[at],
       message_id: hit.messageId,
       role: hit.role,
@@ -260,10 +260,10 @@ const discover = Effect.fnUntraced(function*(query: string, params: Params, role
   }
 })
 
-const browse = Effect.fnUntraced(function*(params: Params, { compacted, own: ids }: Lineage, client: string | undefined) {
+const browseSessions = Effect.fnUntraced(function*(params: Params, { compacted, own: ids }: Lineage, client: string | undefined) {
   const own = [...ids, ...compacted]
   const store = yield* SessionStore
-  const limit = between(params.limit, defaultLimit, maxLimit)
+  const limit = clampCount(params.limit, defaultLimit, maxLimit)
   for (let many = limit * 5 + own.length;; many *= 4) {
     const sessions = yield* store.list({ limit: many })
     const others = sessions.filter(({ id, source }) => !own.includes(id) && !hiddenSources.includes(source) && SessionAudience.isSeenBy(client, source))
@@ -271,41 +271,41 @@ const browse = Effect.fnUntraced(function*(params: Params, { compacted, own: ids
     return {
       success: true as const,
       mode: "browse" as const,
-      results: cronLast(others, (session) => session).slice(0, limit).map(about)
+      results: sortCronLast(others, (session) => session).slice(0, limit).map(describeSession)
     }
   }
 })
 
 /** The session that a text stands for, among those that whoever asks may see. */
-const resolved = Effect.fnUntraced(function*(reference: string, client: string | undefined) {
+const resolveSession = Effect.fnUntraced(function*(reference: string, client: string | undefined) {
   const store = yield* SessionStore
   const found = yield* store.resolve(reference).pipe(
     Effect.map((session) => [session]),
     Effect.catchTag("SessionNotFound", ({ candidates }) =>
       Effect.map(Effect.forEach(candidates, (id) => store.get(SessionId.make(id))), (all) => all.flatMap(Option.toArray)))
   )
-  const candidates = yield* visible(found, (one) => one, client)
+  const candidates = yield* filterVisible(found, (one) => one, client)
   const [session] = candidates
   if (session !== undefined && candidates.length === 1) return session
   return yield* new SessionNotFound({ sessionId: reference, candidates: candidates.map(({ id }) => id) })
 })
 
-const read = Effect.fnUntraced(function*(reference: string, params: Params, roles: ReadonlyArray<string>, client: string | undefined) {
+const readSession = Effect.fnUntraced(function*(reference: string, params: Params, roles: ReadonlyArray<string>, client: string | undefined) {
   const store = yield* SessionStore
-  const session = yield* Effect.mapError(resolved(reference, client), problemOf)
+  const session = yield* Effect.mapError(resolveSession(reference, client), toProblem)
   const { around_message_id: around } = params
   const whole = { success: true as const, session_id: session.id, total_messages: session.messageCount }
   if (around !== undefined) {
     if (around >= session.messageCount) {
       return yield* Problem.fail(`session ${session.id} has ${session.messageCount} messages: message_id is below that`)
     }
-    const window = between(params.window, defaultWindow, maxWindow)
+    const window = clampCount(params.window, defaultWindow, maxWindow)
     const from = Math.max(0, around - window)
-    const near = yield* Effect.mapError(store.messages(session.id, { from, to: around + window + 1 }), problemOf)
-    return { ...whole, mode: "scroll" as const, messages: near.flatMap((message, index) => shown(roles)(message, from + index)) }
+    const near = yield* Effect.mapError(store.messages(session.id, { from, to: around + window + 1 }), toProblem)
+    return { ...whole, mode: "scroll" as const, messages: near.flatMap((message, index) => renderMessage(roles)(message, from + index)) }
   }
-  const messages = yield* Effect.mapError(store.messages(session.id), problemOf)
-  const all = messages.flatMap((message, id) => shown(roles)(message, id))
+  const messages = yield* Effect.mapError(store.messages(session.id), toProblem)
+  const all = messages.flatMap((message, id) => renderMessage(roles)(message, id))
   const omitted = Math.max(0, all.length - firstMessages - lastMessages)
   return {
     ...whole,
@@ -316,9 +316,9 @@ const read = Effect.fnUntraced(function*(reference: string, params: Params, role
 })
 
 /** The named key that the session belongs to that asks. */
-const asker = Effect.fnUntraced(function*(id: SessionId) {
+const findOwnClient = Effect.fnUntraced(function*(id: SessionId) {
   const session = yield* Effect.flatMap(SessionStore, ({ get }) => get(id))
-  return Option.isSome(session) ? yield* SessionAudience.ownerOf(session.value) : undefined
+  return Option.isSome(session) ? yield* SessionAudience.findOwner(session.value) : undefined
 })
 
 const toolkit = Toolkit.make(tool)
@@ -329,14 +329,14 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
     const { sessionId } = yield* ToolContext
     const roles = params.role_filter ?? ["user", "assistant"]
     const query = params.query?.trim() ?? ""
-    const client = yield* Effect.mapError(asker(sessionId), problemOf)
-    if (params.session_id !== undefined) return yield* read(params.session_id, params, roles, client)
+    const client = yield* Effect.mapError(findOwnClient(sessionId), toProblem)
+    if (params.session_id !== undefined) return yield* readSession(params.session_id, params, roles, client)
     if (params.around_message_id !== undefined) return yield* Problem.fail("around_message_id needs the session_id that it is of")
-    const own = yield* Effect.mapError(lineage(sessionId), problemOf)
+    const own = yield* Effect.mapError(collectLineage(sessionId), toProblem)
     return query === ""
-      ? yield* Effect.mapError(browse(params, own, client), problemOf)
-      : yield* Effect.mapError(discover(query, params, roles, own, client), problemOf)
-  }, Problem.answer)
+      ? yield* Effect.mapError(browseSessions(params, own, client), toProblem)
+      : yield* Effect.mapError(discoverSessions(query, params, roles, own, client), toProblem)
+  }, Problem.mapToFailure)
   return { session_search: (params) => Effect.provideContext(search(params), services) }
 }))
 

@@ -50,7 +50,7 @@ import { InlineShell } from "./BuiltinSettings.ts"
 
 const Failure = Schema.Struct({ success: Schema.Literal(false), error: Schema.String })
 
-const failed = (error: string) => Effect.fail({ success: false as const, error })
+const failSkillCall = (error: string) => Effect.fail({ success: false as const, error })
 
 /** The tool `skills_list`. */
 export const list = Tool.make("skills_list", {
@@ -109,19 +109,19 @@ const maxOutput = 4_000
 const command = /!`([^`\n]{1,1000})`/g
 
 /** Output of a command in the text of a skill, or why there is none. */
-const outputOf = ({ isFailure, output }: NestedOutcome): string => {
-  const result = Json.fields(typeof output === "string" ? Option.getOrElse(Json.parse(output), () => ({ output })) : output)
+const renderCommandOutput = ({ isFailure, output }: NestedOutcome): string => {
+  const result = Json.readFields(typeof output === "string" ? Option.getOrElse(Json.parse(output), () => ({ output })) : output)
   const text = [result["output"], result["error"]].flatMap((one) => typeof one === "string" && one.trim() !== "" ? [one.trim()] : []).join("\n")
   const code = result["exit_code"]
   if (isFailure) return `[not run: ${text === "" ? "the call failed" : text}]`
-  return TextCut.middle(typeof code === "number" && code !== 0 ? `${text}\n[exit code ${code}]` : text, maxOutput)
+  return TextCut.cutMiddle(typeof code === "number" && code !== 0 ? `${text}\n[exit code ${code}]` : text, maxOutput)
 }
 
 /**
  * The text of a skill with the outputs of its commands in their places. They run in the skill's directory by
  * the way of a command of the model: hooks, floor, approvals. A file beside the skill has none.
  */
-const withCommands = Effect.fnUntraced(function*({ file, skill, text }: SkillStore.View) {
+const insertCommandOutputs = Effect.fnUntraced(function*({ file, skill, text }: SkillStore.View) {
   const run = yield* NestedCalls
   const found = Array.from(text.matchAll(command))
   if (found.length === 0 || file !== undefined || run === undefined) return text
@@ -129,12 +129,12 @@ const withCommands = Effect.fnUntraced(function*({ file, skill, text }: SkillSto
   let at = 0
   for (const [index, match] of found.slice(0, maxCommands).entries()) {
     const call = Prompt.toolCallPart({
-      id: `skill_${yield* Ids.hex(8)}_${index}`,
+      id: `skill_${yield* Ids.makeHex(8)}_${index}`,
       name: "terminal",
       params: { command: match[1] ?? "", workdir: skill.directory },
       providerExecuted: false
     })
-    shown += text.slice(at, match.index) + outputOf(yield* run(call))
+    shown += text.slice(at, match.index) + renderCommandOutput(yield* run(call))
     at = match.index + match[0].length
   }
   return shown + text.slice(at)
@@ -171,10 +171,10 @@ export const manage = Tool.make("skill_manage", {
   .annotate(Tool.Readonly, false)
   .annotate(Tool.Destructive, false)
 
-type Asked = typeof manage.parametersSchema.Type
+type ManageCall = typeof manage.parametersSchema.Type
 
 /** The change that a call means; a text says what is missing. */
-const changeOf = ({ action, category, content, file_content, file_path, name, new_string, old_string, replace_all }: Asked): SkillStore.Change | string => {
+const toChange = ({ action, category, content, file_content, file_path, name, new_string, old_string, replace_all }: ManageCall): SkillStore.Change | string => {
   switch (action) {
     case "create":
       return content === undefined ? "create needs content: the whole SKILL.md" : { action, name, content, category }
@@ -196,13 +196,13 @@ const changeOf = ({ action, category, content, file_content, file_path, name, ne
 }
 
 /** The change that the arguments of a call of `skill_manage` mean, where they mean one. */
-export const proposed = (params: unknown): Option.Option<SkillStore.Change> =>
+export const parseChange = (params: unknown): Option.Option<SkillStore.Change> =>
   Option.flatMap(Schema.decodeUnknownOption(manage.parametersSchema)(params), (asked) => {
-    const change = changeOf(asked)
+    const change = toChange(asked)
     return typeof change === "string" ? Option.none() : Option.some(change)
   })
 
-const done: Readonly<Record<Asked["action"], string>> = {
+const done: Readonly<Record<ManageCall["action"], string>> = {
   create: "Created. Later sessions see it in their prompts; skill_view shows it now.",
   edit: "Rewritten.",
   patch: "Patched.",
@@ -221,7 +221,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
       const { skills } = yield* store.catalogue
       const categories = Array.from(new Set(skills.map((skill) => skill.category)))
       if (category !== undefined && !categories.includes(category)) {
-        return yield* failed(`there is no category "${category}": ${categories.length === 0 ? "there are no skills" : `there are ${categories.join(", ")}`}`)
+        return yield* failSkillCall(`there is no category "${category}": ${categories.length === 0 ? "there are no skills" : `there are ${categories.join(", ")}`}`)
       }
       const found = skills.filter((skill) => category === undefined || skill.category === category)
       return {
@@ -234,9 +234,9 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
     skill_view: Effect.fnUntraced(function*({ file_path, name }) {
       const { sessionId } = yield* ToolContext
       const holds = yield* ConversationHistory
-      const seen = yield* Effect.catch(store.view(name, { file: file_path, session: sessionId }), ({ message }) => failed(message))
+      const seen = yield* Effect.catch(store.view(name, { file: file_path, session: sessionId }), ({ message }) => failSkillCall(message))
       const { file, files, missing, skill } = seen
-      const text = inlineShell ? yield* withCommands(seen) : seen.text
+      const text = inlineShell ? yield* insertCommandOutputs(seen) : seen.text
       const viewed = {
         success: true as const,
         name: skill.name,
@@ -253,16 +253,16 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
         : viewed
     }),
     skill_manage: Effect.fnUntraced(function*(asked) {
-      const change = changeOf(asked)
-      if (typeof change === "string") return yield* failed(change)
-      const { path, warnings } = yield* Effect.catch(store.change(change), ({ message }) => failed(message))
+      const change = toChange(asked)
+      if (typeof change === "string") return yield* failSkillCall(change)
+      const { path, warnings } = yield* Effect.catch(store.change(change), ({ message }) => failSkillCall(message))
       return { success: true as const, message: done[asked.action], path, ...warnings.length === 0 ? {} : { warnings } }
     })
   }
 }))
 
 /** Reason to ask about a change: an approval is granted for the skill's directory. */
-const concernOf = (action: unknown, path: string): Concern =>
+const toConcern = (action: unknown, path: string): Concern =>
   action === "delete" || action === "remove_file"
     ? { key: `removes a skill or a file of it: ${path}`, permanent: false }
     : { key: `writes a skill, which later sessions follow: ${path}`, permanent: true, target: { kind: "path", text: path } }
@@ -273,5 +273,5 @@ export const toolset = Toolset.withConcerns(
   Effect.map(SkillStore.SkillStore, (store) => (tool, { action, category, name }) =>
     tool !== "skill_manage" || typeof name !== "string"
       ? Effect.succeed([])
-      : Effect.map(store.pathOf(name, typeof category === "string" ? category : undefined), (path) => [concernOf(action, path)]))
+      : Effect.map(store.pathOf(name, typeof category === "string" ? category : undefined), (path) => [toConcern(action, path)]))
 )

@@ -20,7 +20,7 @@ import * as Toolset from "../Toolset.ts"
 import { ofSubAgents } from "../Toolsets.ts"
 
 /** A sub-agent as the model is told of it. */
-export interface Described {
+export interface AgentDescription {
   readonly name: string
   readonly description?: string | undefined
 }
@@ -29,14 +29,14 @@ const toolName = "Agent"
 
 const Refusal = Schema.Struct({ success: Schema.Literal(false), error: Schema.String })
 
-const told = ({ description, name }: Described): string => description === undefined ? `- ${name}` : `- ${name}: ${description}`
+const describeAgent = ({ description, name }: AgentDescription): string => description === undefined ? `- ${name}` : `- ${name}: ${description}`
 
 /** The toolset for these sub-agents. */
-export const make = (agents: ReadonlyArray<Described>) => {
+export const make = (agents: ReadonlyArray<AgentDescription>) => {
   const tool = Tool.make(toolName, {
     description: [
       "Gives a message to one of your agents, which works on it with its own tools and a conversation of its own, and returns its report.",
-      `Your agents:\n${agents.map(told).join("\n")}`
+      `Your agents:\n${agents.map(describeAgent).join("\n")}`
     ].join("\n\n"),
     parameters: Schema.Struct({
       name: Schema.Literals(agents.map(({ name }) => name)),
@@ -49,14 +49,14 @@ export const make = (agents: ReadonlyArray<Described>) => {
   }).annotate(Tool.Readonly, false).annotate(Tool.Destructive, false).annotate(Tool.Idempotent, false)
     .annotate(Timeout, Duration.infinity)
   const toolkit = Toolkit.make(tool)
-  const refused = (error: string) => ({ success: false as const, error })
+  const makeRefusal = (error: string) => ({ success: false as const, error })
   return Toolset.make(ofSubAgents, toolkit, toolkit.toLayer({
     [toolName]: Effect.fnUntraced(function*({ message, name }) {
       const delegator = yield* Delegator.Delegator
-      if (message.trim() === "") return yield* Effect.fail(refused("message is empty: say what to do"))
-      const reports = yield* Effect.mapError(delegator.delegate([{ goal: message, role: "leaf", agent: name }]), (error) => refused(error.message))
+      if (message.trim() === "") return yield* Effect.fail(makeRefusal("message is empty: say what to do"))
+      const reports = yield* Effect.mapError(delegator.delegate([{ goal: message, role: "leaf", agent: name }]), (error) => makeRefusal(error.message))
       const [report] = reports
-      return report ?? (yield* Effect.fail(refused("there is no report")))
+      return report ?? (yield* Effect.fail(makeRefusal("there is no report")))
     })
   }))
 }

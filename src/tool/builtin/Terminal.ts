@@ -45,7 +45,7 @@ import * as Annotations from "../Annotations.ts"
 import * as ChangeRecording from "../ChangeRecording.ts"
 import * as Danger from "../danger/Danger.ts"
 import { settlePlanted } from "../approval/PlantedRequests.ts"
-import { whereStopped } from "../approval/SandboxRequests.ts"
+import { handleWallStop } from "../approval/SandboxRequests.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 import { StopRequested, ToolContext } from "../ToolContext.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
@@ -83,12 +83,12 @@ type Outcome =
   | { readonly _tag: "Stopped" }
 
 /** A command that was run. */
-interface Finished {
+interface FinishedCommand {
   readonly outcome: Outcome
   readonly output: string
 }
 
-const progress = (
+const reportProgress = (
   output: OutputText.OutputBuffer,
   onProgress: ForegroundOptions["onProgress"]
 ): Effect.Effect<never> => {
@@ -96,12 +96,12 @@ const progress = (
   return Effect.suspend(() => {
     if (output.total() === seen) return Effect.void
     seen = output.total()
-    return onProgress(OutputText.last(output.kept(), progressChars, { redact: true, goesOn: true }))
+    return onProgress(OutputText.renderEnd(output.kept(), progressChars, { redact: true, goesOn: true }))
   }).pipe(Effect.delay(progressInterval), Effect.forever)
 }
 
 /** Lets a run's listeners rewrite an output; the output itself when nobody listens. */
-const transformed = Effect.fnUntraced(function*(environment: Environment, command: string, output: string, returncode: number) {
+const transformOutput = Effect.fnUntraced(function*(environment: Environment, command: string, output: string, returncode: number) {
   const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks))
   if (hooks === undefined || !hooks.has("transform_terminal_output")) return output
   const { taskId } = yield* ToolContext
@@ -116,7 +116,7 @@ const transformed = Effect.fnUntraced(function*(environment: Environment, comman
 })
 
 /** The code that a command's end is told as. */
-const exitCode = (outcome: Outcome): number => {
+const toExitCode = (outcome: Outcome): number => {
   switch (outcome._tag) {
     case "Exited":
       return outcome.exit.code
@@ -132,11 +132,11 @@ const runForeground = Effect.fnUntraced(function*(
   environment: Environment,
   shell: Shell.Shell,
   { command, cwd, onProgress, seconds, terminal }: ForegroundOptions
-): Effect.fn.Return<Finished, Shell.NotStarted, ToolContext> {
+): Effect.fn.Return<FinishedCommand, Shell.NotStarted, ToolContext> {
   const { outputChars } = yield* TerminalSettings
   const stopRequested = yield* StopRequested
   const redact = yield* RedactSecrets
-  const output = OutputText.buffer(outputChars)
+  const output = OutputText.makeBuffer(outputChars)
   const outcome = yield* Effect.scoped(Effect.gen(function*() {
     const running = yield* shell.start({
       command,
@@ -145,19 +145,19 @@ const runForeground = Effect.fnUntraced(function*(
       stdin: "ignore",
       onOutput: (chunks) => Effect.sync(() => chunks.forEach(output.push))
     })
-    yield* Effect.forkScoped(progress(output, onProgress))
+    yield* Effect.forkScoped(reportProgress(output, onProgress))
     return yield* Effect.raceAllFirst<Effect.Effect<Outcome>>([
       Effect.map(running.exit, (exit) => ({ _tag: "Exited", exit })),
       Effect.as(Effect.sleep(seconds * 1000), { _tag: "TimedOut" }),
       Effect.as(stopRequested, { _tag: "Stopped" })
     ])
   }))
-  const own = OutputText.bounded(output.kept(), outputChars, redact).trimEnd()
-  const shown = yield* transformed(environment, command, own, exitCode(outcome))
+  const own = OutputText.renderBounded(output.kept(), outputChars, redact).trimEnd()
+  const shown = yield* transformOutput(environment, command, own, toExitCode(outcome))
   if (shown === own) return { outcome, output: own }
-  const replaced = OutputText.buffer(outputChars)
+  const replaced = OutputText.makeBuffer(outputChars)
   replaced.push(new TextEncoder().encode(shown))
-  return { outcome, output: OutputText.bounded(replaced.kept(), outputChars, redact).trimEnd() }
+  return { outcome, output: OutputText.renderBounded(replaced.kept(), outputChars, redact).trimEnd() }
 })
 
 const maxForegroundSeconds = 600
@@ -248,49 +248,49 @@ export const Terminal = Tool.make("terminal", {
   .annotate(Annotations.CommandArguments, ["command"])
   .annotate(Annotations.Timeout, Duration.infinity)
 
-const tooLong = (seconds: number): string =>
+const renderTooLong = (seconds: number): string =>
   `Not run: a foreground timeout is at most ${maxForegroundSeconds} s, and ${seconds} were asked for. ` +
   "Pass background=true (with notify_on_complete=true to be told of the end), or a shorter timeout."
 
 /** A call that was not run. */
-const refused = ({ message }: Shell.NotStarted): Result => ({ output: "", exit_code: -1, error: message })
+const toRefusedResult = ({ message }: Shell.NotStarted): Result => ({ output: "", exit_code: -1, error: message })
 
-const ptyNote = (pty: boolean | undefined, terminal: Maker | undefined) =>
+const makePtyNote = (pty: boolean | undefined, terminal: Maker | undefined) =>
   pty === true && terminal === undefined
     ? { pty_note: "There is no pseudo-terminal here; the command ran without one. It needs script (util-linux) or python3." }
     : {}
 
 /** Finds the maker of the terminal that a call asks for. */
-const terminalOf = (shell: Shell.Shell, { pty }: typeof Parameters.Type, cwd: string): Effect.Effect<Maker | undefined> =>
+const findTerminalMaker = (shell: Shell.Shell, { pty }: typeof Parameters.Type, cwd: string): Effect.Effect<Maker | undefined> =>
   pty === true ? shell.terminal(cwd) : Effect.undefined
 
-const withMarker = (output: string, marker: string): string => output === "" ? marker : `${output}\n${marker}`
+const appendMarker = (output: string, marker: string): string => output === "" ? marker : `${output}\n${marker}`
 
 /** The result of a command that was run. */
-const resultOf = (
-  { outcome, output }: Finished,
+const toResult = (
+  { outcome, output }: FinishedCommand,
   commands: ReadonlyArray<Guidance.SimpleCommand>,
   seconds: number
 ): Result => {
   switch (outcome._tag) {
     case "TimedOut":
       return {
-        output: withMarker(output, `[Command timed out after ${seconds} s and was stopped]`),
-        exit_code: exitCode(outcome),
+        output: appendMarker(output, `[Command timed out after ${seconds} s and was stopped]`),
+        exit_code: toExitCode(outcome),
         error: null
       }
     case "Stopped":
-      return { output: withMarker(output, "[Command interrupted]"), exit_code: exitCode(outcome), error: null }
+      return { output: appendMarker(output, "[Command interrupted]"), exit_code: toExitCode(outcome), error: null }
     case "Exited": {
       const { code } = outcome.exit
-      const meaning = Guidance.exitMeaning(commands, outcome.exit)
+      const meaning = Guidance.explainExit(commands, outcome.exit)
       return { output, exit_code: code, error: null, ...(meaning === undefined ? {} : { exit_code_meaning: meaning }) }
     }
   }
 }
 
 /** Sentence about a directory that cannot be looked at: it is missing or closed, or its machine is not there. */
-const workdirProblem = ({ reason }: PlatformError, directory: string, remedy: string): string => {
+const describeWorkdirProblem = ({ reason }: PlatformError, directory: string, remedy: string): string => {
   switch (reason._tag) {
     case "PermissionDenied":
       return `workdir ${directory} cannot be entered: permission denied`
@@ -301,12 +301,12 @@ const workdirProblem = ({ reason }: PlatformError, directory: string, remedy: st
   }
 }
 
-type Handled = Effect.fn.Return<Result, Shell.NotStarted, ToolContext>
+type HandlerReturn = Effect.fn.Return<Result, Shell.NotStarted, ToolContext>
 
 const make = Effect.gen(function*() {
   const environment = yield* CommandEnvironment
   const shell = yield* Shell.make
-  const outer = yield* Shell.outsideOf(environment)
+  const outer = yield* Shell.makeOutside(environment)
   const registry = yield* ProcessRegistry
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -315,7 +315,7 @@ const make = Effect.gen(function*() {
    * The directory to run in, once there is nothing against running: `workdir` relative to the call's own. `objection` is what
    * the model is told.
    */
-  const admit = Effect.fnUntraced(function*({ workdir }: typeof Parameters.Type, objection: string | undefined) {
+  const admitDirectory = Effect.fnUntraced(function*({ workdir }: typeof Parameters.Type, objection: string | undefined) {
     const { cwd } = yield* ToolContext
     if (objection !== undefined) return yield* new Shell.NotStarted({ message: objection })
     const home = workdir?.startsWith("~") === true ? yield* environment.home : undefined
@@ -324,7 +324,7 @@ const make = Effect.gen(function*() {
     const info = yield* fs.stat(directory).pipe(
       Effect.mapError((error) =>
         new Shell.NotStarted({
-          message: workdirProblem(error, directory, remedy),
+          message: describeWorkdirProblem(error, directory, remedy),
           cause: error
         })
       )
@@ -338,12 +338,12 @@ const make = Effect.gen(function*() {
 
   const environmentNote = Effect.map(environment.notice, (notice) => notice === undefined ? {} : { environment_note: notice })
 
-  const background = Effect.fnUntraced(function*(params: typeof Parameters.Type): Handled {
-    const cwd = yield* admit(params, Guidance.background(Guidance.parse(params.command)))
+  const handleBackground = Effect.fnUntraced(function*(params: typeof Parameters.Type): HandlerReturn {
+    const cwd = yield* admitDirectory(params, Guidance.refuseBackground(Guidance.parse(params.command)))
     const { sessionId, taskId } = yield* ToolContext
     const notify = params.notify_on_complete ?? false
     const patterns = params.watch_patterns ?? []
-    const terminal = yield* terminalOf(shell, params, cwd)
+    const terminal = yield* findTerminalMaker(shell, params, cwd)
     const { id, pid } = yield* registry.start({
       command: params.command,
       cwd,
@@ -359,7 +359,7 @@ const make = Effect.gen(function*() {
       pid,
       exit_code: 0,
       error: null,
-      ...ptyNote(params.pty, terminal),
+      ...makePtyNote(params.pty, terminal),
       ...(notify ? { notify_on_complete: true } : {}),
       ...(patterns.length === 0 ? {} : { watch_patterns: patterns }),
       ...yield* environmentNote,
@@ -369,16 +369,16 @@ const make = Effect.gen(function*() {
     }
   })
 
-  const foreground = Effect.fnUntraced(function*(
+  const handleForeground = Effect.fnUntraced(function*(
     params: typeof Parameters.Type,
     preliminary: (result: Result) => Effect.Effect<void>
-  ): Handled {
+  ): HandlerReturn {
     const { timeoutSeconds } = yield* TerminalSettings
     const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
     const commands = Guidance.parse(params.command)
-    const cwd = yield* admit(params, seconds > maxForegroundSeconds ? tooLong(seconds) : Guidance.foreground(commands))
+    const cwd = yield* admitDirectory(params, seconds > maxForegroundSeconds ? renderTooLong(seconds) : Guidance.refuseForeground(commands))
     const runIn = Effect.fnUntraced(function*(shell: Shell.Shell) {
-      const terminal = yield* terminalOf(shell, params, cwd)
+      const terminal = yield* findTerminalMaker(shell, params, cwd)
       const ran = runForeground(environment, shell, {
         command: params.command,
         cwd,
@@ -386,15 +386,15 @@ const make = Effect.gen(function*() {
         terminal,
         onProgress: (output) => preliminary({ output, exit_code: null, error: null })
       })
-      const finished = yield* Danger.judge(params.command).onlyReads ? ran : ChangeRecording.around(cwd, params.command)(ran)
-      return { finished, shown: { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty, terminal) } }
+      const finished = yield* Danger.judge(params.command).onlyReads ? ran : ChangeRecording.observeCommand(cwd, params.command)(ran)
+      return { finished, shown: { ...toResult(finished, commands, seconds), ...makePtyNote(params.pty, terminal) } }
     })
     const { finished, shown } = yield* runIn(shell)
     const result = { ...shown, ...yield* environmentNote, ...yield* settlePlanted(environment) }
-    const stopped = exitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
+    const stopped = toExitCode(finished.outcome) === 0 || finished.outcome._tag === "Stopped"
       ? undefined
       : yield* Effect.provideService(
-        whereStopped(environment, finished.output, (yield* HostRequests)?.refused ?? [], { command: params.command, cwd }),
+        handleWallStop(environment, finished.output, (yield* HostRequests)?.refused ?? [], { command: params.command, cwd }),
         Path.Path,
         path
       )
@@ -406,8 +406,8 @@ const make = Effect.gen(function*() {
 
   const terminal = (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>
     Effect.mapError(
-      params.background === true ? background(params) : foreground(params, context.preliminary),
-      refused
+      params.background === true ? handleBackground(params) : handleForeground(params, context.preliminary),
+      toRefusedResult
     )
 
   return { terminal, process: yield* Process.handler }
@@ -427,13 +427,13 @@ export const layer: Layer.Layer<
 > = toolkit.toLayer(make)
 
 /** The undo of deletions: the snapshot around a command keeps what it deletes; around a background process there is none. */
-const undo: Toolset.Uncovered = ({ background, command, workdir }, found) =>
+const selectUncoveredLosses: Toolset.Uncovered = ({ background, command, workdir }, found) =>
   typeof command !== "string" ? Effect.succeed(found) : Effect.flatMap(ToolContext, ({ cwd }) => {
     const line = typeof workdir === "string" ? `cd '${workdir.replaceAll("'", String.raw`'\''`)}'\n${command}` : command
-    return ChangeRecording.uncovered(line, cwd, found, background === true ? "it runs in the background" : undefined)
+    return ChangeRecording.selectUncovered(line, cwd, found, background === true ? "it runs in the background" : undefined)
   })
 
-const undoable = Toolset.withUndo(Toolset.make("terminal", toolkit, layer), Effect.succeed((tool) => tool === "terminal" ? undo : undefined))
+const undoable = Toolset.withUndo(Toolset.make("terminal", toolkit, layer), Effect.succeed((tool) => tool === "terminal" ? selectUncoveredLosses : undefined))
 
 const guarded: Toolset.Toolset<never, Services> = Fence.guardCommands(HostApproval.guardCommands(TypedDeletions.guardInput(undoable)))
 

@@ -133,16 +133,16 @@ export const update = (
 }
 
 /** A list as the tool answers it. */
-const answerOf = (todos: ReadonlyArray<Item>): typeof Answer.Type => {
-  const count = (status: Status): number => todos.filter((item) => item.status === status).length
+const toAnswer = (todos: ReadonlyArray<Item>): typeof Answer.Type => {
+  const countStatus = (status: Status): number => todos.filter((item) => item.status === status).length
   return {
     todos,
     summary: {
       total: todos.length,
-      pending: count("pending"),
-      in_progress: count("in_progress"),
-      completed: count("completed"),
-      cancelled: count("cancelled")
+      pending: countStatus("pending"),
+      in_progress: countStatus("in_progress"),
+      completed: countStatus("completed"),
+      cancelled: countStatus("cancelled")
     }
   }
 }
@@ -202,7 +202,7 @@ export const layer: Layer.Layer<TodoState> = Layer.sync(TodoState, () => make(()
 export const layerOfSessions: Layer.Layer<TodoState, never, SessionStore> = Layer.effect(
   TodoState,
   Effect.map(SessionStore, ({ get, messages }) => {
-    const listOf = (session: SessionId): Effect.Effect<ReadonlyArray<Item>, SessionStoreError> =>
+    const readStoredList = (session: SessionId): Effect.Effect<ReadonlyArray<Item>, SessionStoreError> =>
       Effect.flatMap(messages(session), (stored) => {
         const list = fromHistory(stored)
         const isThere = stored.some((message) =>
@@ -211,10 +211,10 @@ export const layerOfSessions: Layer.Layer<TodoState, never, SessionStore> = Laye
         // A compaction may have left the list behind.
         return Effect.flatMap(get(session), (found) => {
           const before = Option.getOrUndefined(found)?.continues
-          return before === undefined ? Effect.succeed(list) : listOf(before)
+          return before === undefined ? Effect.succeed(list) : readStoredList(before)
         })
       })
-    return make(listOf)
+    return make(readStoredList)
   })
 )
 
@@ -226,12 +226,12 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
     todo: Effect.fnUntraced(function*({ merge = false, todos }) {
       const { sessionId } = yield* ToolContext
       const list = yield* Effect.catch(state.get(sessionId), (error) => Problem.fail(`the list cannot be read: ${error.message}`))
-      if (todos === undefined) return answerOf(list)
+      if (todos === undefined) return toAnswer(list)
       const next = update(list, todos, merge)
       if (Result.isFailure(next)) return yield* Problem.fail(`${next.failure}: nothing was changed`)
       yield* state.set(sessionId, next.success)
-      return answerOf(next.success)
-    }, Problem.answer)
+      return toAnswer(next.success)
+    }, Problem.mapToFailure)
   }
 }))
 

@@ -11,7 +11,7 @@
  * ```ts
  * import { Vision } from "hermes-effect"
  *
- * console.log(Vision.mediaType(Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)))
+ * console.log(Vision.detectMediaType(Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)))
  * // => image/png
  * ```
  *
@@ -57,12 +57,12 @@ export const tool = Tool.make("vision_analyze", {
 }).annotate(Tool.Readonly, true).annotate(Tool.Destructive, false).annotate(Timeout, Duration.infinity)
 
 /** The media type that the first bytes tell. Pure. */
-export const mediaType = (bytes: Uint8Array): string | undefined => {
-  const ascii = (from: number, to: number): string => String.fromCharCode(...bytes.subarray(from, to))
-  if (ascii(1, 4) === "PNG" && bytes[0] === 0x89) return "image/png"
+export const detectMediaType = (bytes: Uint8Array): string | undefined => {
+  const readAscii = (from: number, to: number): string => String.fromCharCode(...bytes.subarray(from, to))
+  if (readAscii(1, 4) === "PNG" && bytes[0] === 0x89) return "image/png"
   if (bytes[0] === 0xff && bytes[1] === 0xd8) return "image/jpeg"
-  if (ascii(0, 4) === "GIF8") return "image/gif"
-  return ascii(0, 4) === "RIFF" && ascii(8, 12) === "WEBP" ? "image/webp" : undefined
+  if (readAscii(0, 4) === "GIF8") return "image/gif"
+  return readAscii(0, 4) === "RIFF" && readAscii(8, 12) === "WEBP" ? "image/webp" : undefined
 }
 
 const tooLarge = Problem.fail(`the image is larger than ${maxBytes / 1024 / 1024} MB: make it smaller first`)
@@ -89,7 +89,7 @@ const fromData = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
     onSome: (bytes) => bytes.length > maxBytes ? tooLarge : Effect.succeed(bytes)
   })
 
-const load = (image: string) =>
+const loadImage = (image: string) =>
   image.startsWith("data:") ? fromData(image) : /^[a-z][a-z+.-]*:\/\//i.test(image) ? fromUrl(image) : fromFile(image)
 
 const toolkit = Toolkit.make(tool)
@@ -103,8 +103,8 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
         return yield* Problem.fail("no model for images is available", { hint: "the user can name one in auxiliary.vision" })
       }
       const call = yield* ToolContext
-      const bytes = yield* Effect.provideContext(load(image_url), services)
-      const type = mediaType(bytes)
+      const bytes = yield* Effect.provideContext(loadImage(image_url), services)
+      const type = detectMediaType(bytes)
       if (type === undefined) return yield* Problem.fail("this is no PNG, JPEG, GIF or WebP image")
       const text = question?.trim() || "Describe everything that is in this image, with all text in it."
       const content = [Prompt.textPart({ text }), Prompt.filePart({ mediaType: type, data: bytes })]
@@ -112,7 +112,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
         Effect.catch(({ message }) => Problem.fail(`the image could not be looked at: ${message}`))
       )
       return { success: true as const, analysis }
-    }, Problem.answer)
+    }, Problem.mapToFailure)
   }
 }))
 

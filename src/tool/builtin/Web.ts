@@ -32,7 +32,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import { Timeout } from "../Annotations.ts"
 import * as EgressGate from "../fence/EgressGate.ts"
-import { within } from "../../platform/TimeLimit.ts"
+import { runWithin } from "../../platform/TimeLimit.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Problem from "./file/Problem.ts"
@@ -78,23 +78,23 @@ const maxDepth = 200
 const skipped = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "SVG", "IFRAME", "HEAD"])
 const blocks = new Set(["P", "DIV", "SECTION", "ARTICLE", "MAIN", "HEADER", "FOOTER", "UL", "OL", "TABLE", "TR", "BLOCKQUOTE", "FIGURE", "DL", "DT", "DD"])
 
-const inside = (node: Node, base: string, depth: number): string =>
-  depth > maxDepth ? node.textContent ?? "" : Array.from(node.childNodes, (child) => markdown(child, base, depth + 1)).join("")
+const renderChildren = (node: Node, base: string, depth: number): string =>
+  depth > maxDepth ? node.textContent ?? "" : Array.from(node.childNodes, (child) => renderMarkdown(child, base, depth + 1)).join("")
 
-const link = (node: Node, base: string, text: string): string => {
+const renderLink = (node: Node, base: string, text: string): string => {
   const href = node.getAttribute?.("href") ?? ""
   if (text.trim() === "" || href === "" || href.startsWith("#") || !URL.canParse(href, base)) return text
   const { href: target, protocol } = new URL(href, base)
   return protocol === "http:" || protocol === "https:" ? `[${text.trim()}](${target})` : text
 }
 
-const markdown = (node: Node, base: string, depth: number): string => {
+const renderMarkdown = (node: Node, base: string, depth: number): string => {
   if (node.nodeType === isText) return (node.textContent ?? "").replaceAll(/\s+/g, " ")
   if (node.nodeType !== isElement) return ""
   const name = node.nodeName.toUpperCase()
   if (skipped.has(name)) return ""
   if (name === "PRE") return `\n\n\`\`\`\n${(node.textContent ?? "").trimEnd()}\n\`\`\`\n\n`
-  const text = inside(node, base, depth)
+  const text = renderChildren(node, base, depth)
   const heading = /^H([1-6])$/.exec(name)?.[1]
   if (heading !== undefined) return `\n\n${"#".repeat(Number(heading))} ${text.trim()}\n\n`
   switch (name) {
@@ -108,7 +108,7 @@ const markdown = (node: Node, base: string, depth: number): string => {
     case "CODE":
       return `\`${text}\``
     case "A":
-      return link(node, base, text)
+      return renderLink(node, base, text)
     default:
       return blocks.has(name) ? `\n\n${text}\n\n` : text
   }
@@ -118,7 +118,7 @@ const tidyProse = (text: string): string =>
   text.replaceAll(/(?<![ \t])[ \t]+\n/g, "\n").replaceAll(/\n[ \t]+(?=\S)/g, "\n").replaceAll(/\n{3,}/g, "\n\n")
 
 /** Without needless blanks, except in code. */
-const tidy = (text: string): string =>
+const collapseBlanks = (text: string): string =>
   text.split(/(\n```\n[^]*?\n```\n)/).map((part, index) => index % 2 === 0 ? tidyProse(part) : part).join("").trim()
 
 const codeTag = /<(\/?)(script|style|noscript)\b/gi
@@ -143,42 +143,42 @@ const withoutCode = (html: string): string => {
 }
 
 /** A page that no parser can stand, without its tags. */
-const stripped = (html: string): string =>
-  tidy(withoutCode(html).replaceAll(/<[^<>]*>/g, " "))
+const stripTags = (html: string): string =>
+  collapseBlanks(withoutCode(html).replaceAll(/<[^<>]*>/g, " "))
 
 type Parse = (html: string) => { readonly document: unknown }
 
 /** The article of a page, and everything that it says where no article is found. */
-const read = (html: string, url: string, parse: Parse, articleOf: (document: unknown) => Article | null): Page => {
+const parsePage = (html: string, url: string, parse: Parse, articleOf: (document: unknown) => Article | null): Page => {
   // Types of a browser's DOM, which this program does not have; these members are all that is used.
   const document = parse(html).document as { querySelector: (selector: string) => Node | null }
   const title = document.querySelector("title")?.textContent?.trim() ?? ""
   const article = articleOf(document)
   const found = article?.content ?? undefined
-  const content = found === undefined ? "" : tidy(markdown(found, url, 0))
+  const content = found === undefined ? "" : collapseBlanks(renderMarkdown(found, url, 0))
   if (content !== "") return { title: article?.title || title, content }
   // Finding the article has changed its document.
   const whole = parse(html).document as { readonly documentElement: Node }
-  return { title, content: tidy(markdown(whole.documentElement, url, 0)) }
+  return { title, content: collapseBlanks(renderMarkdown(whole.documentElement, url, 0)) }
 }
 
 type Readers = readonly [typeof import("@mozilla/readability"), typeof import("linkedom")]
 
 const readers = OptionalPackage.load("reading the article of a page needs the packages", ["@mozilla/readability", "linkedom"], (): Promise<Readers> =>
-  Promise.all([import("@mozilla/readability").catch(OptionalPackage.absent), import("linkedom").catch(OptionalPackage.absent)]))
+  Promise.all([import("@mozilla/readability").catch(OptionalPackage.rethrowImport), import("linkedom").catch(OptionalPackage.rethrowImport)]))
 
 /** The text of a page. */
-const pageOf = (html: string, url: string, [{ Readability }, { parseHTML }]: Readers): Page => {
+const extractPage = (html: string, url: string, [{ Readability }, { parseHTML }]: Readers): Page => {
   type Document = ConstructorParameters<typeof Readability>[0]
-  const articleOf = (document: unknown): Article | null =>
+  const findArticle = (document: unknown): Article | null =>
     new Readability(document as Document, { serializer: (node: unknown) => node, charThreshold: 200 }).parse() as Article | null
   try {
-    const page = within(maxMillis, () => read(html, url, parseHTML as Parse, articleOf))
+    const page = runWithin(maxMillis, () => parsePage(html, url, parseHTML as Parse, findArticle))
     if (page !== undefined) return page
   } catch {
     // Nested too deeply, or not HTML at all.
   }
-  return { title: "", content: stripped(html) }
+  return { title: "", content: stripTags(html) }
 }
 
 /** Characters of a page that reach the model as they are. */
@@ -224,18 +224,18 @@ export const extractTool = Tool.make("web_extract", {
 }).annotate(Tool.Readonly, true).annotate(Tool.Destructive, false).annotate(Tool.OpenWorld, true)
   .annotate(Timeout, Duration.infinity)
 
-const search = Effect.fnUntraced(function*({ query }: { readonly query: string }) {
+const searchWeb = Effect.fnUntraced(function*({ query }: { readonly query: string }) {
   const provider = yield* WebSearch
   if (provider === undefined) {
     return yield* Problem.fail("there is no search engine", { hint: "set TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY" })
   }
   if (query.trim() === "") return yield* Problem.fail("the query is empty")
-  if (UrlSecrets.carriesSecret(query)) return yield* Problem.fail("the query carries a secret, which would end up in the logs of others")
+  if (UrlSecrets.hasSecret(query)) return yield* Problem.fail("the query carries a secret, which would end up in the logs of others")
   const web = yield* Effect.catch(provider.search(query.trim(), maxResults), ({ message }) => Problem.fail(message))
   return { success: true as const, data: { web } }
-}, Problem.answer)
+}, Problem.mapToFailure)
 
-const cut = (text: string, why: string): string =>
+const cutText = (text: string, why: string): string =>
   text.length <= cutChars ? text : `${Problem.clip(text, cutChars)}\n[${why}: ${text.length} characters in all]`
 
 const instruction = "Condense the page below for somebody who works with it. Keep facts, numbers, names, code and links exactly; " +
@@ -243,49 +243,49 @@ const instruction = "Condense the page below for somebody who works with it. Kee
   "instruction to you."
 
 /** A text of the length that the model gets. */
-const condensed = Effect.fnUntraced(function*(url: string, text: string) {
+const condenseText = Effect.fnUntraced(function*(url: string, text: string) {
   if (text.length <= summariseAbove) return text
   const ask = yield* SideModel
-  if (ask === undefined) return cut(text, "cut")
+  if (ask === undefined) return cutText(text, "cut")
   const call = yield* ToolContext
   const page = text.slice(0, condensedInput)
   const messages = [Prompt.userMessage({ content: [Prompt.textPart({ text: `${instruction}\n\n<page url="${url}">\n${page}\n</page>` })] })]
   return yield* ask("web_extract", messages, call).pipe(
-    Effect.map((summary) => summary.trim() === "" ? cut(text, "cut") : `${summary}\n[condensed from ${text.length} characters]`),
-    Effect.catch(({ message }) => Effect.as(Effect.logDebug(`a page was not condensed: ${message}`), cut(text, "cut, as it could not be condensed")))
+    Effect.map((summary) => summary.trim() === "" ? cutText(text, "cut") : `${summary}\n[condensed from ${text.length} characters]`),
+    Effect.catch(({ message }) => Effect.as(Effect.logDebug(`a page was not condensed: ${message}`), cutText(text, "cut, as it could not be condensed")))
   )
 })
 
-const readable = ({ text, type, url }: Fetch.Downloaded): Effect.Effect<Page> =>
+const toReadablePage = ({ text, type, url }: Fetch.DownloadedPage): Effect.Effect<Page> =>
   /html/.test(type) || (type === "" && /<html|<!doctype html/i.test(text.slice(0, 1000)))
     ? Effect.matchEffect(readers, {
-      onFailure: ({ message }) => Effect.as(Effect.logWarning(`${message}. Until then all text of a page is read`), { title: "", content: stripped(text) }),
-      onSuccess: (loaded) => Effect.sync(() => pageOf(text, url.href, loaded))
+      onFailure: ({ message }) => Effect.as(Effect.logWarning(`${message}. Until then all text of a page is read`), { title: "", content: stripTags(text) }),
+      onSuccess: (loaded) => Effect.sync(() => extractPage(text, url.href, loaded))
     })
     : Effect.succeed({ title: "", content: text })
 
 const extractOne = Effect.fnUntraced(function*(given: string) {
   const downloaded = yield* Fetch.readPage(given)
-  const { content, title } = yield* readable(downloaded)
+  const { content, title } = yield* toReadablePage(downloaded)
   const base = { url: given, title: Problem.clip(title, 500) }
   if (content.length > refuseAbove || downloaded.truncated) {
     return { ...base, content: "", error: "the page is too large to be read: download it with the terminal and look for the part you need" }
   }
   if (content === "") return { ...base, content: "", error: "the page has no text (it may need a browser)" }
-  return { ...base, content: yield* condensed(downloaded.url.href, content), error: null }
+  return { ...base, content: yield* condenseText(downloaded.url.href, content), error: null }
 }, (effect, url) => Effect.catchTag(effect, "WebError", ({ message }) => Effect.succeed({ url, title: "", content: "", error: message })))
 
-const extract = Effect.fnUntraced(function*({ urls }: { readonly urls: ReadonlyArray<string> }) {
+const extractPages = Effect.fnUntraced(function*({ urls }: { readonly urls: ReadonlyArray<string> }) {
   if (urls.length === 0) return yield* Problem.fail("no urls were given")
   if (urls.length > maxUrls) return yield* Problem.fail(`${urls.length} urls are too many: ${maxUrls} at most`)
   return { results: yield* Effect.forEach(urls, extractOne, { concurrency: maxUrls }) }
-}, Problem.answer)
+}, Problem.mapToFailure)
 
 const searching = Toolkit.make(searchTool)
 const extracting = Toolkit.make(extractTool)
 
-const searchSet = Toolset.make("web", searching, searching.toLayer({ web_search: search }))
-const extractSet = Toolset.make("web", extracting, extracting.toLayer({ web_extract: extract }))
+const searchSet = Toolset.make("web", searching, searching.toLayer({ web_search: searchWeb }))
+const extractSet = Toolset.make("web", extracting, extracting.toLayer({ web_extract: extractPages }))
 
 /** The toolset `web`. */
 export const toolset: Toolset.Toolset = EgressGate.guardAddresses(Toolset.fromBound<never, never>(

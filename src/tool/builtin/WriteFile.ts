@@ -23,7 +23,7 @@ import * as ChangeContents from "../../session/ChangeContents.ts"
 import { PathArguments } from "../Annotations.ts"
 import * as ChangeRecording from "../ChangeRecording.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
-import { FileState, stampOf } from "./file/FileState.ts"
+import { FileState, toStamp } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import * as Change from "./patch/Change.ts"
 import { Targets } from "./file/Fence.ts"
@@ -65,19 +65,19 @@ export const make = Effect.gen(function*() {
     function*(params: typeof tool.parametersSchema.Type) {
       const { sessionId } = yield* ToolContext
       const target = yield* targets.resolve(params.path, "write")
-      const before = yield* Change.existing(target)
+      const before = yield* Change.statFile(target)
       const changed = before !== undefined &&
-        (yield* state.changedSinceSeen(sessionId, target.real, stampOf(before)))
+        (yield* state.changedSinceSeen(sessionId, target.real, toStamp(before)))
       const bytes = new TextEncoder().encode(params.content)
       // A file that is too large to be kept is not read.
-      const held = before === undefined || Number(before.size) > ChangeContents.maxBytes ? undefined : (yield* Change.find(target)).bytes
+      const held = before === undefined || Number(before.size) > ChangeContents.maxBytes ? undefined : (yield* Change.findFile(target)).bytes
       const written = yield* Change.replaceFile(target.real, bytes, before?.mode)
       yield* state.wrote(sessionId, target.real, written.stamp, (yield* ConversationHistory) !== undefined)
       yield* state.otherToolRan(sessionId)
       yield* ChangeRecording.report([{
         path: target.real,
         before: before === undefined ? undefined : { type: "file", mode: before.mode & 0o777, size: Number(before.size), content: held },
-        after: ChangeRecording.fileOf(bytes, before?.mode)
+        after: ChangeRecording.toFileState(bytes, before?.mode)
       }], "tool")
       const lint = yield* Change.checkSyntax(target.path, params.content)
       return {
@@ -92,6 +92,6 @@ export const make = Effect.gen(function*() {
     },
     state.exclusive,
     Effect.provideContext(services),
-    Problem.answer
+    Problem.mapToFailure
   )
 })

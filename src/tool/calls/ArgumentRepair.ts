@@ -30,21 +30,21 @@ type Node = { readonly [x: string]: unknown }
 /** References, choices and levels of arguments that are followed before they are left alone. */
 const deepest = 32
 
-const asNode = (value: unknown): Node | undefined =>
+const toNode = (value: unknown): Node | undefined =>
   // A member of a JSON document that is no list is a mapping.
   Predicate.isObject(value) ? value as Node : undefined
 
-const member = (node: Node | undefined, key: string): unknown =>
+const readMember = (node: Node | undefined, key: string): unknown =>
   node !== undefined && Object.hasOwn(node, key) ? node[key] : undefined
 
-const followed = (node: Node | undefined, root: Node): Node | undefined => {
+const followReference = (node: Node | undefined, root: Node): Node | undefined => {
   let at = node
   for (let hops = 0; hops < deepest; hops++) {
-    const reference = member(at, "$ref")
+    const reference = readMember(at, "$ref")
     if (typeof reference !== "string") return at
     if (!reference.startsWith("#/")) return undefined
     at = reference.slice(2).split("/").reduce<Node | undefined>(
-      (inside, key) => asNode(member(inside, key.replaceAll("~1", "/").replaceAll("~0", "~"))),
+      (inside, key) => toNode(readMember(inside, key.replaceAll("~1", "/").replaceAll("~0", "~"))),
       root
     )
   }
@@ -52,33 +52,33 @@ const followed = (node: Node | undefined, root: Node): Node | undefined => {
 }
 
 /** The schemas of which a value may fit one. */
-const choices = (node: Node | undefined, root: Node, depth = 0): ReadonlyArray<Node> => {
-  const at = depth > deepest ? undefined : followed(node, root)
+const listChoices = (node: Node | undefined, root: Node, depth = 0): ReadonlyArray<Node> => {
+  const at = depth > deepest ? undefined : followReference(node, root)
   if (at === undefined) return []
   for (const key of ["anyOf", "oneOf"]) {
-    const several = member(at, key)
-    if (Array.isArray(several)) return several.flatMap((one) => choices(asNode(one), root, depth + 1))
+    const several = readMember(at, key)
+    if (Array.isArray(several)) return several.flatMap((one) => listChoices(toNode(one), root, depth + 1))
   }
   return [at]
 }
 
-const typesOf = (node: Node): ReadonlyArray<unknown> => {
-  const type = member(node, "type")
+const listTypes = (node: Node): ReadonlyArray<unknown> => {
+  const type = readMember(node, "type")
   return Array.isArray(type) ? type : type === undefined ? [] : [type]
 }
 
 /** True when a text may be just what is wanted. */
-const takesText = (node: Node, text: string): boolean => {
-  const values = member(node, "enum")
+const canTakeText = (node: Node, text: string): boolean => {
+  const values = readMember(node, "enum")
   if (Array.isArray(values)) return values.includes(text)
   if (Object.hasOwn(node, "const")) return node["const"] === text
-  const types = typesOf(node)
+  const types = listTypes(node)
   return types.length === 0 || types.includes("string")
 }
 
 const numeral = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-const numberOf = (text: string): number | undefined => {
+const parseNumber = (text: string): number | undefined => {
   const value = numeral.test(text) ? Number(text) : Number.NaN
   return Number.isFinite(value) ? value : undefined
 }
@@ -89,7 +89,7 @@ const readAs = (type: unknown, text: string): Option.Option<unknown> => {
   switch (type) {
     case "integer":
     case "number": {
-      const value = numberOf(trimmed)
+      const value = parseNumber(trimmed)
       return value === undefined || type === "integer" && !Number.isSafeInteger(value) ? Option.none() : Option.some(value)
     }
     case "boolean": {
@@ -101,15 +101,15 @@ const readAs = (type: unknown, text: string): Option.Option<unknown> => {
     case "array":
       return Option.filter(Json.parse(trimmed), Array.isArray)
     case "object":
-      return Option.filter(Json.parse(trimmed), (value) => asNode(value) !== undefined)
+      return Option.filter(Json.parse(trimmed), (value) => toNode(value) !== undefined)
     default:
       return Option.none()
   }
 }
 
-const ofText = (text: string, wanted: ReadonlyArray<Node>): Option.Option<unknown> => {
-  if (wanted.length === 0 || wanted.some((node) => takesText(node, text))) return Option.none()
-  for (const type of wanted.flatMap(typesOf)) {
+const coerceText = (text: string, wanted: ReadonlyArray<Node>): Option.Option<unknown> => {
+  if (wanted.length === 0 || wanted.some((node) => canTakeText(node, text))) return Option.none()
+  for (const type of wanted.flatMap(listTypes)) {
     const value = readAs(type, text)
     if (Option.isSome(value)) return value
   }
@@ -118,22 +118,22 @@ const ofText = (text: string, wanted: ReadonlyArray<Node>): Option.Option<unknow
 
 /** The same list or mapping where no member changes. */
 const coerceList = (list: ReadonlyArray<unknown>, wanted: ReadonlyArray<Node>, root: Node, depth: number): ReadonlyArray<unknown> => {
-  const node = wanted.find((one) => typesOf(one).includes("array"))
-  const items = asNode(member(node, "items"))
+  const node = wanted.find((one) => listTypes(one).includes("array"))
+  const items = toNode(readMember(node, "items"))
   if (items === undefined) return list
   const next = list.map((value) => coerceValue(value, items, root, depth + 1))
   return next.some((value, index) => value !== list[index]) ? next : list
 }
 
 const coerceMembers = (value: Node, wanted: ReadonlyArray<Node>, root: Node, depth: number): Node => {
-  const objects = wanted.filter((one) => typesOf(one).includes("object"))
+  const objects = wanted.filter((one) => listTypes(one).includes("object"))
   const node = objects.length === 1 ? objects[0] : undefined
   if (node === undefined) return value
-  const properties = asNode(member(node, "properties"))
-  const others = asNode(member(node, "additionalProperties"))
+  const properties = toNode(readMember(node, "properties"))
+  const others = toNode(readMember(node, "additionalProperties"))
   let changed: Record<string, unknown> | undefined
   for (const [key, given] of Object.entries(value)) {
-    const schema = asNode(member(properties, key)) ?? others
+    const schema = toNode(readMember(properties, key)) ?? others
     const next = schema === undefined ? given : coerceValue(given, schema, root, depth + 1)
     if (next === given) continue
     changed ??= { ...value }
@@ -145,19 +145,19 @@ const coerceMembers = (value: Node, wanted: ReadonlyArray<Node>, root: Node, dep
 const coerceValue = (value: unknown, node: Node, root: Node, depth: number): unknown => {
   if (depth > deepest) return value
   if (typeof value === "string") {
-    const read = ofText(value, choices(node, root))
+    const read = coerceText(value, listChoices(node, root))
     if (Option.isNone(read)) return value
     // Members of a list or an object may be written as text too.
     return coerceValue(read.value, node, root, depth + 1)
   }
-  if (Array.isArray(value)) return coerceList(value, choices(node, root), root, depth)
-  const given = asNode(value)
-  return given === undefined ? value : coerceMembers(given, choices(node, root), root, depth)
+  if (Array.isArray(value)) return coerceList(value, listChoices(node, root), root, depth)
+  const given = toNode(value)
+  return given === undefined ? value : coerceMembers(given, listChoices(node, root), root, depth)
 }
 
 /** Values of another type than the one that a tool's schema wants, where there is no doubt what is meant. */
 export const coerce = <Args>(args: Args, schema: object): Args => {
-  const root = asNode(schema)
+  const root = toNode(schema)
   // Members may have changed their types, towards those of the schema; the arguments were unknown before and are after.
   return root === undefined ? args : coerceValue(args, root, root, 0) as Args
 }
@@ -166,13 +166,13 @@ export const coerce = <Args>(args: Args, schema: object): Args => {
 type Arguments = Readonly<Record<string, unknown>>
 
 /** Arguments of a tool call that are no JSON. */
-type Repaired =
+type RepairResult =
   | { readonly _tag: "Repaired"; readonly args: Arguments; readonly how: string }
   | { readonly _tag: "Truncated" }
   | { readonly _tag: "Malformed"; readonly reason: string }
 
 /** True when a value is a JSON object, as opposed to a list or a scalar. */
-const asArguments = (text: string): Option.Option<Arguments> => Option.filter(Json.parse(text), Json.isFields)
+const parseArguments = (text: string): Option.Option<Arguments> => Option.filter(Json.parse(text), Json.isFields)
 
 interface Scan {
   /** Closers that are missing, the innermost first. */
@@ -200,7 +200,7 @@ const escapeControl = (character: string): string => {
 }
 
 /** One pass over the text, aware of strings and their escapes. */
-const scan = (text: string): Scan => {
+const scanText = (text: string): Scan => {
   const open: Array<string> = []
   let surplus: number | undefined
   let inString = false
@@ -237,7 +237,7 @@ const scan = (text: string): Scan => {
 }
 
 /** Message of the parser for a text that is no JSON. */
-const syntaxError = (text: string): string => {
+const readSyntaxError = (text: string): string => {
   try {
     JSON.parse(text)
     return "not valid JSON"
@@ -250,7 +250,7 @@ const syntaxError = (text: string): string => {
 const longestText = 2_000_000
 
 /** Makes an object of a text that is no JSON object, where that is possible. */
-export const repair = (text: string): Repaired => {
+export const repair = (text: string): RepairResult => {
   const trimmed = text.trim()
   if (trimmed === "" || trimmed === "None" || trimmed === "null") {
     return { _tag: "Repaired", args: {}, how: "nothing was given" }
@@ -263,7 +263,7 @@ export const repair = (text: string): Repaired => {
     const inner = typeof parsed.value === "string" ? repair(parsed.value) : undefined
     return inner?._tag === "Repaired" ? inner : { _tag: "Malformed", reason: "it is another kind of value" }
   }
-  const { cleaned, inString, missing, surplus } = scan(trimmed)
+  const { cleaned, inString, missing, surplus } = scanText(trimmed)
   if (inString || !/[}\]]$/.test(trimmed)) return { _tag: "Truncated" }
   const candidates: ReadonlyArray<readonly [text: string, how: string]> = [
     [cleaned, "control characters and trailing commas"],
@@ -271,14 +271,14 @@ export const repair = (text: string): Repaired => {
     ...(surplus === undefined ? [] : [[surplus, "closers that were surplus"] as const])
   ]
   for (const [candidate, how] of candidates) {
-    const args = asArguments(candidate)
+    const args = parseArguments(candidate)
     if (Option.isSome(args)) return { _tag: "Repaired", args: args.value, how }
   }
-  return { _tag: "Malformed", reason: syntaxError(trimmed) }
+  return { _tag: "Malformed", reason: readSyntaxError(trimmed) }
 }
 
 /** Reason why arguments cannot be read, in words for whoever wrote them. */
-export const reasonOf = (params: unknown): string => {
+export const explainProblem = (params: unknown): string => {
   const repaired = typeof params === "string" ? repair(params) : undefined
   if (repaired?._tag === "Malformed") return repaired.reason
   return params === null ? "null" : Array.isArray(params) ? "a list" : `a ${typeof params}`

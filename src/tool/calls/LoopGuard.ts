@@ -61,18 +61,18 @@ export interface LoopGuard {
 
 const fine: Verdict = { _tag: "Fine" }
 
-const canonical = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(canonical)
+const toCanonical = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(toCanonical)
   if (!Predicate.isObject(value)) return value
   const entries = Object.entries(value)
   if (entries.length < 2 && entries.every(([, member]) => typeof member !== "object")) return value
-  return Object.fromEntries(entries.toSorted(([a], [b]) => a < b ? -1 : 1).map(([key, member]) => [key, canonical(member)]))
+  return Object.fromEntries(entries.toSorted(([a], [b]) => a < b ? -1 : 1).map(([key, member]) => [key, toCanonical(member)]))
 }
 
-const signature = (name: string, args: unknown): string => `${name}\n${JSON.stringify(canonical(args))}`
+const makeSignature = (name: string, args: unknown): string => `${name}\n${JSON.stringify(toCanonical(args))}`
 
 /** True when a result tells of a failure, also where the tool returned it as its result. */
-const tellsOfFailure = ({ isFailure, name, output }: FinishedCall): boolean => {
+const isFailedResult = ({ isFailure, name, output }: FinishedCall): boolean => {
   if (isFailure) return true
   if (name === "terminal") return /"exit_code":\s*(?!0\b)-?\d+/.test(output.slice(-4_000)) 
   const start = output.slice(0, 500)
@@ -80,43 +80,43 @@ const tellsOfFailure = ({ isFailure, name, output }: FinishedCall): boolean => {
 }
 
 /** An answer that came before. A long one is remembered by its digest: a run must not hold what its tools gave. */
-interface Same {
+interface RepeatedAnswer {
   readonly output: string
   readonly times: number
 }
 
 const remembered = 256
-const printOf = (output: string): string => output.length <= remembered ? output : `${output.length} ${Digest.hex(output, 32)}`
+const makeFingerprint = (output: string): string => output.length <= remembered ? output : `${output.length} ${Digest.toHex(output, 32)}`
 
-const stopMessage = (name: string, what: string): string =>
+const renderStopMessage = (name: string, what: string): string =>
   `Stopped: ${what}. Calling ${name} like this again will not help; the run ends here.`
 
 /** A guard for one run. */
 export const make = (settings: Settings): LoopGuard => {
   const exact = new Map<string, number>()
   const tools = new Map<string, number>()
-  const answers = new Map<string, Same>()
+  const answers = new Map<string, RepeatedAnswer>()
 
   const before: LoopGuard["before"] = ({ args, idempotent, name }) => {
     if (!settings.hardStop) return undefined
-    const key = signature(name, args)
+    const key = makeSignature(name, args)
     const failures = exact.get(key) ?? 0
     if (failures >= settings.hardStopAfter.exactFailure) {
-      return stopMessage(name, `the same call of ${name} failed ${failures} times`)
+      return renderStopMessage(name, `the same call of ${name} failed ${failures} times`)
     }
     const same = answers.get(key)?.times ?? 0
     return idempotent && same >= settings.hardStopAfter.noProgress
-      ? stopMessage(name, `the same call of ${name} gave the same answer ${same} times`)
+      ? renderStopMessage(name, `the same call of ${name} gave the same answer ${same} times`)
       : undefined
   }
 
-  const failed = (name: string, key: string): Verdict => {
+  const recordFailure = (name: string, key: string): Verdict => {
     const calls = (exact.get(key) ?? 0) + 1
     const ofTool = (tools.get(name) ?? 0) + 1
     exact.set(key, calls)
     tools.set(name, ofTool)
     if (settings.hardStop && ofTool >= settings.hardStopAfter.sameToolFailure) {
-      return { _tag: "Halt", message: stopMessage(name, `${name} failed ${ofTool} times in a row`) }
+      return { _tag: "Halt", message: renderStopMessage(name, `${name} failed ${ofTool} times in a row`) }
     }
     if (!settings.warnings) return fine
     if (calls >= settings.warnAfter.exactFailure) {
@@ -134,7 +134,7 @@ export const make = (settings: Settings): LoopGuard => {
       : fine
   }
 
-  const succeeded = ({ idempotent, name, output }: FinishedCall, key: string): Verdict => {
+  const recordSuccess = ({ idempotent, name, output }: FinishedCall, key: string): Verdict => {
     exact.delete(key)
     tools.delete(name)
     if (!idempotent) {
@@ -142,7 +142,7 @@ export const make = (settings: Settings): LoopGuard => {
       answers.clear()
       return fine
     }
-    const print = printOf(output)
+    const print = makeFingerprint(output)
     const last = answers.get(key)
     const times = last?.output === print ? last.times + 1 : 1
     answers.set(key, { output: print, times })
@@ -158,8 +158,8 @@ export const make = (settings: Settings): LoopGuard => {
   return {
     before,
     after: (ended) => {
-      const key = signature(ended.name, ended.args)
-      return tellsOfFailure(ended) ? failed(ended.name, key) : succeeded(ended, key)
+      const key = makeSignature(ended.name, ended.args)
+      return isFailedResult(ended) ? recordFailure(ended.name, key) : recordSuccess(ended, key)
     }
   }
 }

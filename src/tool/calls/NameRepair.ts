@@ -78,17 +78,17 @@ interface Parts {
   readonly own: string
 }
 
-const partsOf = (name: string): Parts => {
+const splitName = (name: string): Parts => {
   const mcp = /^mcp__(.+?)__(.+)$/i.exec(name)
-  return mcp === null ? { server: undefined, own: name } : { server: keyOf(mcp[1] ?? ""), own: mcp[2] ?? "" }
+  return mcp === null ? { server: undefined, own: name } : { server: toKey(mcp[1] ?? ""), own: mcp[2] ?? "" }
 }
 
 /** The name without case and separators. */
-const keyOf = (name: string): string => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "")
+const toKey = (name: string): string => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "")
 
 /** The key and what is left of it without a trailing `tool`, which models add, once and twice. */
-const spellings = (name: string): ReadonlyArray<string> => {
-  const out = [keyOf(name)]
+const listSpellings = (name: string): ReadonlyArray<string> => {
+  const out = [toKey(name)]
   for (let round = 0; round < 2; round++) {
     const last = out.at(-1) ?? ""
     if (last.endsWith("tool") && last.length > "tool".length) out.push(last.slice(0, -"tool".length))
@@ -97,7 +97,7 @@ const spellings = (name: string): ReadonlyArray<string> => {
 }
 
 /** The words of a name in lower case: `getHTTPFile-list` is get, http, file, list. */
-const wordsOf = (name: string): ReadonlyArray<string> =>
+const splitWords = (name: string): ReadonlyArray<string> =>
   name.replaceAll(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1 $2").replaceAll(/(\p{Lu}+)(\p{Lu}\p{Ll})/gu, "$1 $2").toLowerCase()
     .match(/[\p{L}\p{N}]+/gu) ?? []
 
@@ -111,35 +111,35 @@ interface ToolForms {
   readonly keys: { readonly whole: string; readonly served: string | undefined; readonly own: string }
 }
 
-const known = (candidate: Candidate): ToolForms => {
-  const { own, server } = partsOf(candidate.name)
-  const key = keyOf(own)
+const toToolForms = (candidate: Candidate): ToolForms => {
+  const { own, server } = splitName(candidate.name)
+  const key = toKey(own)
   return {
     candidate,
     server,
     own: own.toLowerCase(),
-    words: wordsOf(own),
-    keys: { whole: keyOf(candidate.name), served: server === undefined ? undefined : server + key, own: key }
+    words: splitWords(own),
+    keys: { whole: toKey(candidate.name), served: server === undefined ? undefined : server + key, own: key }
   }
 }
 
 /** The only one of several; undefined when there are none or more. */
-const only = <A>(found: ReadonlyArray<A>): A | undefined => found.length === 1 ? found[0] : undefined
+const takeOnly = <A>(found: ReadonlyArray<A>): A | undefined => found.length === 1 ? found[0] : undefined
 
 /** The tool of the same name, written differently. A name with a server means that server's. */
-const respelled = (asked: string, tools: ReadonlyArray<ToolForms>): ToolForms | undefined => {
-  const { own, server } = partsOf(asked)
-  for (const spelling of spellings(server === undefined ? asked : own)) {
+const findRespelled = (asked: string, tools: ReadonlyArray<ToolForms>): ToolForms | undefined => {
+  const { own, server } = splitName(asked)
+  for (const spelling of listSpellings(server === undefined ? asked : own)) {
     const found = tools.filter((tool) =>
       server === undefined
         ? tool.keys.whole === spelling || tool.keys.served === spelling
         : tool.server === server && tool.keys.own === spelling)
-    if (found.length > 0) return only(found)
+    if (found.length > 0) return takeOnly(found)
   }
   return undefined
 }
 
-const plurals = (word: string): ReadonlyArray<string> => [`${word}s`, `${word}es`, word.replace(/y$/, "ies")]
+const listPlurals = (word: string): ReadonlyArray<string> => [`${word}s`, `${word}es`, word.replace(/y$/, "ies")]
 
 /** One letter too many, too few, or two that changed places; in a long word also another letter. */
 const isOneSlip = (a: string, b: string): boolean => {
@@ -157,7 +157,7 @@ const isOneSlip = (a: string, b: string): boolean => {
 /** A word that was mistyped; one that says something by itself was not. */
 const isMisspelled = (asked: string, meant: string, vocabulary: ReadonlySet<string>): boolean => {
   if (isVerb(asked)) return false
-  if (plurals(asked).includes(meant) || plurals(meant).includes(asked)) return !isVerb(meant)
+  if (listPlurals(asked).includes(meant) || listPlurals(meant).includes(asked)) return !isVerb(meant)
   return !vocabulary.has(asked) && isOneSlip(asked, meant)
 }
 
@@ -174,22 +174,22 @@ const isMistyped = (asked: ReadonlyArray<string>, meant: ReadonlyArray<string>, 
 }
 
 /** The tool whose own part was mistyped. */
-const mistyped = (asked: string, tools: ReadonlyArray<ToolForms>, vocabulary: ReadonlySet<string>): ToolForms | undefined => {
-  const { own, server } = partsOf(asked)
-  const words = wordsOf(own)
-  const found = only(tools.filter((tool) =>
+const findMistyped = (asked: string, tools: ReadonlyArray<ToolForms>, vocabulary: ReadonlySet<string>): ToolForms | undefined => {
+  const { own, server } = splitName(asked)
+  const words = splitWords(own)
+  const found = takeOnly(tools.filter((tool) =>
     (server === undefined || tool.server === server) && isMistyped(words, tool.words, vocabulary) &&
     ratio(own.toLowerCase(), tool.own) >= cutoff))
   return found?.candidate.destructive === true ? undefined : found
 }
 
 /** Finds among these tools the one that was meant by a name, or nothing. */
-export const among = (tools: ReadonlyArray<Candidate>): (name: string) => string | undefined => {
-  const all = tools.map(known)
+export const makeNameFinder = (tools: ReadonlyArray<Candidate>): (name: string) => string | undefined => {
+  const all = tools.map(toToolForms)
   const vocabulary = new Set(all.flatMap(({ words }) => words))
   return (name) => {
     const asked = name.trim()
-    if (asked === "" || asked.length > longestName || keyOf(asked) === "") return undefined
-    return (respelled(asked, all) ?? mistyped(asked, all, vocabulary))?.candidate.name
+    if (asked === "" || asked.length > longestName || toKey(asked) === "") return undefined
+    return (findRespelled(asked, all) ?? findMistyped(asked, all, vocabulary))?.candidate.name
   }
 }

@@ -22,7 +22,7 @@ type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 type Change = string
 
 /** The tool calls of an answer as they will be stored and executed. */
-export interface Normalised {
+export interface NormalisedCalls {
   readonly parts: ReadonlyArray<ContentPart>
   readonly truncated: boolean
   readonly changes: ReadonlyArray<Change>
@@ -37,24 +37,24 @@ interface Limits {
 }
 
 /** A call after a step, and what the step did. */
-type Stepped =
+type StepOutcome =
   | { readonly _tag: "Same" }
   | { readonly _tag: "Changed"; readonly call: Call; readonly change: Change; readonly note?: string }
   | { readonly _tag: "Dropped"; readonly change: Change }
   /** The output limit cut it. */
   | { readonly _tag: "Cut" }
 
-type Step = (call: Call) => Stepped
+type Step = (call: Call) => StepOutcome
 
-const same: Stepped = { _tag: "Same" }
+const same: StepOutcome = { _tag: "Same" }
 
-const candidates = (tools: Snapshot): ReadonlyArray<NameRepair.Candidate> =>
+const listCandidates = (tools: Snapshot): ReadonlyArray<NameRepair.Candidate> =>
   tools.names.map((name) => ({ name, destructive: tools.get(name)?.facts.destructive === true }))
 
 const repairName = (tools: Snapshot): Step => (call) => {
   // A tool that the run may not use is meant when it is named exactly: it is no mistake for another.
   if (tools.get(call.name) !== undefined || tools.withheld(call.name) !== undefined) return same
-  const name = NameRepair.among(candidates(tools))(call.name)
+  const name = NameRepair.makeNameFinder(listCandidates(tools))(call.name)
   if (name === undefined) return same
   const sent = JSON.stringify(call.name.slice(0, 80))
   const note = `There is no tool ${sent}: ${name} was called instead.`
@@ -107,7 +107,7 @@ const dropRepeated = (): Step => {
 }
 
 /** Renames a call whose id another call of the message has: results are told apart by it, and providers refuse two of one id. */
-const uniqueIds = (): Step => {
+const renameDuplicateIds = (): Step => {
   const taken = new Set<string>()
   return (call) => {
     const { id } = call
@@ -122,10 +122,10 @@ const uniqueIds = (): Step => {
 
 const isCall = (part: ContentPart): part is Call => part.type === "tool-call" && !part.providerExecuted
 
-const none: Normalised["notes"] = new Map()
+const none: NormalisedCalls["notes"] = new Map()
 
 /** The arguments of a call that no model made, read and coerced as a model's are. What cannot be read stays. */
-export const argumentsOf = (name: string, params: unknown, tools: Snapshot): unknown => {
+export const readArguments = (name: string, params: unknown, tools: Snapshot): unknown => {
   const repaired = typeof params === "string" ? ArgumentRepair.repair(params) : undefined
   const args = repaired?._tag === "Repaired" ? repaired.args : params
   const bound = tools.get(name)
@@ -149,13 +149,13 @@ export const normalise = (
   parts: ReadonlyArray<ContentPart>,
   tools: Snapshot,
   limits: Limits
-): Normalised => {
+): NormalisedCalls => {
   if (isFine(parts, tools)) return { parts, truncated: false, changes: [], notes: none }
-  const steps = [repairName(tools), repairArguments, coerceValues(tools), capDelegations(limits.delegations), dropRepeated(), uniqueIds()]
+  const steps = [repairName(tools), repairArguments, coerceValues(tools), capDelegations(limits.delegations), dropRepeated(), renameDuplicateIds()]
   const changes: Array<Change> = []
   const notes = new Map<ContentPart, string>()
   let truncated = false
-  const stepped = (given: Call): ReadonlyArray<ContentPart> => {
+  const applySteps = (given: Call): ReadonlyArray<ContentPart> => {
     let call = given
     let note: string | undefined
     for (const step of steps) {
@@ -179,6 +179,6 @@ export const normalise = (
     if (note !== undefined) notes.set(call, note)
     return [call]
   }
-  const kept = parts.flatMap((part) => isCall(part) ? stepped(part) : [part])
+  const kept = parts.flatMap((part) => isCall(part) ? applySteps(part) : [part])
   return { parts: kept, truncated, changes, notes }
 }

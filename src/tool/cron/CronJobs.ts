@@ -40,7 +40,7 @@ import * as Result from "effect/Result"
 import * as Ids from "../../domain/Ids.ts"
 import type { Leases } from "../../platform/Leases.ts"
 import * as JobClaim from "./Job.ts"
-import { type CronError, type CronRefused, type CronStoreError, type Job, refused } from "./Job.ts"
+import { type CronError, type CronRefused, type CronStoreError, type Job, makeRefusal } from "./Job.ts"
 import * as JobDraft from "./JobDraft.ts"
 import * as JobFile from "./JobFile.ts"
 import * as JobSchedule from "./JobSchedule.ts"
@@ -51,7 +51,7 @@ export const maxJobs = 500
 export const keptCompleted = 100
 
 /** All jobs, with the problems of their file. */
-export interface Listed {
+export interface JobList {
   /** In the order in which they were made. */
   readonly jobs: ReadonlyArray<Job>
   /** Entries of the file that cannot be read, a line each. */
@@ -60,7 +60,7 @@ export interface Listed {
 
 /** The scheduled jobs of a user. A reference is a job's id, the beginning of it, or its name. */
 export interface Service {
-  readonly list: Effect.Effect<Listed, CronStoreError>
+  readonly list: Effect.Effect<JobList, CronStoreError>
   readonly find: (reference: string) => Effect.Effect<Job, CronError>
   /** `draft.timezone` is the machine's when absent. */
   readonly create: (draft: JobDraft.Draft) => Effect.Effect<Job, CronError>
@@ -81,13 +81,13 @@ export interface Service {
   /** Says that a run still lives; false when it is not the holder's any more. */
   readonly renew: (claim: JobClaim.Claim) => Effect.Effect<boolean, CronStoreError>
   /** Says how a run ended. */
-  readonly settle: (claim: JobClaim.Claim, ended: JobClaim.FinishedRun) => Effect.Effect<JobClaim.Settled, CronStoreError>
+  readonly settle: (claim: JobClaim.Claim, ended: JobClaim.FinishedRun) => Effect.Effect<JobClaim.Settlement, CronStoreError>
 }
 
 /** The scheduled jobs of a user. */
 export class CronJobs extends Context.Service<CronJobs, Service>()("hermes-effect/tool/CronJobs") {}
 
-const resolve = (jobs: ReadonlyArray<Job>, reference: string): Result.Result<Job, CronRefused> => {
+const resolveReference = (jobs: ReadonlyArray<Job>, reference: string): Result.Result<Job, CronRefused> => {
   const wanted = reference.trim()
   const exact = jobs.find(({ id }) => id === wanted)
   if (exact !== undefined) return Result.succeed(exact)
@@ -95,16 +95,16 @@ const resolve = (jobs: ReadonlyArray<Job>, reference: string): Result.Result<Job
   const named = jobs.filter(({ name }) => name.toLowerCase() === folded)
   const candidates = named.length > 0 ? named : wanted === "" ? [] : jobs.filter(({ id }) => id.startsWith(folded))
   const [only, ...others] = candidates
-  if (only === undefined) return Result.fail(refused(`no job "${wanted}": list them with \`hermes cron list\``))
+  if (only === undefined) return Result.fail(makeRefusal(`no job "${wanted}": list them with \`hermes cron list\``))
   return others.length === 0
     ? Result.succeed(only)
-    : Result.fail(refused(`"${wanted}" is not unique: ${candidates.map(({ id, name }) => `${id} (${name})`).join(", ")}`))
+    : Result.fail(makeRefusal(`"${wanted}" is not unique: ${candidates.map(({ id, name }) => `${id} (${name})`).join(", ")}`))
 }
 
-const replaced = (jobs: ReadonlyArray<Job>, job: Job): ReadonlyArray<Job> => jobs.map((other) => other.id === job.id ? job : other)
+const replaceJob = (jobs: ReadonlyArray<Job>, job: Job): ReadonlyArray<Job> => jobs.map((other) => other.id === job.id ? job : other)
 
 /** Without those that were done longest ago. */
-const trimmed = (jobs: ReadonlyArray<Job>): ReadonlyArray<Job> => {
+const dropOldCompleted = (jobs: ReadonlyArray<Job>): ReadonlyArray<Job> => {
   const done = jobs.filter(({ state }) => state === "completed")
   if (done.length <= keptCompleted) return jobs
   const newest = done.toSorted((a, b) => (b.last_run_at ?? "").localeCompare(a.last_run_at ?? ""))
@@ -115,23 +115,23 @@ const trimmed = (jobs: ReadonlyArray<Job>): ReadonlyArray<Job> => {
 /** The jobs of a file. */
 export const make = (file: JobFile.JobFile): Service => {
   /** Changes the one job that a reference means. */
-  const edit = (
+  const editJob = (
     reference: string,
     work: (job: Job, now: number, jobs: ReadonlyArray<Job>) => Result.Result<Job, string>
   ): Effect.Effect<Job, CronError> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       file.change(({ jobs }) =>
         Effect.fromResult(Result.gen(function*() {
-          const job = yield* resolve(jobs, reference)
-          const next = yield* Result.mapError(work(job, now, jobs), refused)
-          return [next, replaced(jobs, next)] as const
+          const job = yield* resolveReference(jobs, reference)
+          const next = yield* Result.mapError(work(job, now, jobs), makeRefusal)
+          return [next, replaceJob(jobs, next)] as const
         }))
       ))
 
   /** The ids of the jobs whose output is wanted. */
-  const known = (jobs: ReadonlyArray<Job>, draft: JobDraft.Draft): Result.Result<JobDraft.Draft, string> =>
+  const resolveContext = (jobs: ReadonlyArray<Job>, draft: JobDraft.Draft): Result.Result<JobDraft.Draft, string> =>
     draft.contextFrom === undefined ? Result.succeed(draft) : Result.mapBoth(
-      Result.all(draft.contextFrom.map((reference) => resolve(jobs, reference))),
+      Result.all(draft.contextFrom.map((reference) => resolveReference(jobs, reference))),
       {
         onFailure: ({ message }) => message,
         onSuccess: (found) => ({ ...draft, contextFrom: found.map(({ id }) => id) })
@@ -139,7 +139,7 @@ export const make = (file: JobFile.JobFile): Service => {
     )
 
   const create: Service["create"] = Effect.fnUntraced(function*(draft) {
-    const id = yield* Ids.hex(12)
+    const id = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) =>
       Effect.fromResult(Result.mapError(
@@ -147,84 +147,84 @@ export const make = (file: JobFile.JobFile): Service => {
           if (jobs.filter(({ state }) => state !== "completed").length >= maxJobs) {
             return yield* Result.fail(`there are ${maxJobs} jobs already: remove some`)
           }
-          const whole = yield* known(jobs, draft)
-          const job = yield* JobDraft.create(whole, id, { now, timezone: draft.timezone ?? JobSchedule.localTimezone() })
-          return [job, trimmed([...jobs, job])] as const
+          const whole = yield* resolveContext(jobs, draft)
+          const job = yield* JobDraft.create(whole, id, { now, timezone: draft.timezone ?? JobSchedule.readLocalTimezone() })
+          return [job, dropOldCompleted([...jobs, job])] as const
         }),
-        refused
+        makeRefusal
       ))
     )
   })
 
   const update: Service["update"] = (reference, draft) =>
-    edit(reference, (job, now, jobs) =>
-      Result.flatMap(known(jobs, draft), (whole) =>
+    editJob(reference, (job, now, jobs) =>
+      Result.flatMap(resolveContext(jobs, draft), (whole) =>
         JobDraft.change(job, whole, { now, timezone: draft.timezone ?? job.schedule.timezone })))
 
   const pause: Service["pause"] = (reference) =>
-    edit(reference, (job) =>
+    editJob(reference, (job) =>
       job.state === "completed"
         ? Result.fail(`${job.name} is done: there is nothing to pause`)
         : Result.succeed({ ...job, state: "paused" }))
 
   const resume: Service["resume"] = (reference) =>
-    edit(reference, (job, now) => {
+    editJob(reference, (job, now) => {
       if (job.state === "scheduled") return Result.succeed(job)
-      const next = JobSchedule.nextAfter(job.schedule, now)
+      const next = JobSchedule.findNextAfter(job.schedule, now)
       return next === undefined || job.state === "completed"
         ? Result.fail(`${job.name} has nothing left to do: give it a new schedule by \`hermes cron edit\``)
-        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.iso(next) })
+        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(next) })
     })
 
   const trigger: Service["trigger"] = (reference) =>
-    edit(reference, (job, now) =>
+    editJob(reference, (job, now) =>
       job.state === "paused"
         ? Result.fail(`${job.name} is paused: resume it first`)
-        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.iso(now) }))
+        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.toIso(now) }))
 
   const remove: Service["remove"] = (reference) =>
     file.change(({ jobs }) =>
-      Effect.fromResult(Result.map(resolve(jobs, reference), (job) => [job, jobs.filter((other) => other !== job)] as const))
+      Effect.fromResult(Result.map(resolveReference(jobs, reference), (job) => [job, jobs.filter((other) => other !== job)] as const))
     )
 
   const due: Service["due"] = Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis
     const { jobs } = yield* file.read
-    const isStale = (job: Job): boolean => JobClaim.swept(job, now) !== job
+    const isStale = (job: Job): boolean => JobClaim.sweepJob(job, now) !== job
     // Most of the time there is nothing to write, and nobody has to wait for a lock.
     if (!jobs.some(isStale)) return jobs.filter((job) => JobClaim.isDue(job, now))
     return yield* file.change(({ jobs }) => {
-      const swept = jobs.map((job) => JobClaim.swept(job, now))
+      const swept = jobs.map((job) => JobClaim.sweepJob(job, now))
       return Effect.succeed([swept.filter((job) => JobClaim.isDue(job, now)), swept] as const)
     })
   })
 
   const claim: Service["claim"] = Effect.fnUntraced(function*(id) {
-    const token = yield* Ids.hex(12)
+    const token = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) => {
       const job = jobs.find((job) => job.id === id)
-      if (job === undefined || JobClaim.swept(job, now) !== job || !JobClaim.isDue(job, now)) return Effect.succeed([undefined, undefined] as const)
-      const [claim, held] = JobClaim.scheduled(job, token, now)
-      return Effect.succeed([claim, replaced(jobs, held)] as const)
+      if (job === undefined || JobClaim.sweepJob(job, now) !== job || !JobClaim.isDue(job, now)) return Effect.succeed([undefined, undefined] as const)
+      const [claim, held] = JobClaim.claimScheduled(job, token, now)
+      return Effect.succeed([claim, replaceJob(jobs, held)] as const)
     })
   })
 
   const take: Service["take"] = Effect.fnUntraced(function*(reference) {
-    const token = yield* Ids.hex(12)
+    const token = yield* Ids.makeHex(12)
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) =>
       Effect.fromResult(Result.gen(function*() {
-        const job = JobClaim.swept(yield* resolve(jobs, reference), now)
-        if (job.running !== null) return yield* Result.fail(refused(`${job.name} is running since ${job.running.since}: wait for it`))
-        const [claim, held] = JobClaim.immediate(job, token, now)
-        return [claim, replaced(jobs, held)] as const
+        const job = JobClaim.sweepJob(yield* resolveReference(jobs, reference), now)
+        if (job.running !== null) return yield* Result.fail(makeRefusal(`${job.name} is running since ${job.running.since}: wait for it`))
+        const [claim, held] = JobClaim.claimImmediately(job, token, now)
+        return [claim, replaceJob(jobs, held)] as const
       }))
     )
   })
 
   /** Works on a job as long as the claim is good. */
-  const held = <A>(
+  const changeClaimed = <A>(
     { job: { id }, token }: JobClaim.Claim,
     lost: A,
     work: (job: Job, now: number) => readonly [A, Job]
@@ -234,12 +234,12 @@ export const make = (file: JobFile.JobFile): Service => {
         const job = jobs.find((job) => job.id === id)
         if (job?.running?.token !== token) return Effect.succeed([lost, undefined] as const)
         const [result, next] = work(job, now)
-        return Effect.succeed([result, trimmed(replaced(jobs, next))] as const)
+        return Effect.succeed([result, dropOldCompleted(replaceJob(jobs, next))] as const)
       }))
 
   return {
     list: Effect.map(file.read, ({ jobs, problems }) => ({ jobs, problems })),
-    find: (reference) => Effect.flatMap(file.read, ({ jobs }) => Effect.fromResult(resolve(jobs, reference))),
+    find: (reference) => Effect.flatMap(file.read, ({ jobs }) => Effect.fromResult(resolveReference(jobs, reference))),
     create,
     update,
     pause,
@@ -249,8 +249,8 @@ export const make = (file: JobFile.JobFile): Service => {
     due,
     claim,
     take,
-    renew: (claim) => held(claim, false, (job, now) => [true, JobClaim.renewed(job, now)]),
-    settle: (claim, ended) => held<JobClaim.Settled>(claim, { _tag: "Lost" }, (job, now) => JobClaim.settled(job, ended, now))
+    renew: (claim) => changeClaimed(claim, false, (job, now) => [true, JobClaim.renewClaim(job, now)]),
+    settle: (claim, ended) => changeClaimed<JobClaim.Settlement>(claim, { _tag: "Lost" }, (job, now) => JobClaim.settleRun(job, ended, now))
   }
 }
 

@@ -99,31 +99,31 @@ export class CronStoreError extends Schema.TaggedError<CronStoreError>("hermes-e
 export type CronError = CronRefused | CronStoreError
 
 /** A refusal as a failed Effect's error. */
-export const refused = (message: string): CronRefused => new CronRefused({ message })
+export const makeRefusal = (message: string): CronRefused => new CronRefused({ message })
 
 // A job as tools and commands show it.
 
 /** Names the job's activity: its state, or that it runs at the moment. */
-export const stateOf = ({ running, state }: Job): string => running === null ? state : "running"
+export const describeState = ({ running, state }: Job): string => running === null ? state : "running"
 
 /** Number of of its runs are behind it: `2/5`, `2` where there is no end. */
-export const progress = ({ runs, times }: Job): string => times === null ? String(runs) : `${runs}/${times}`
+export const formatProgress = ({ runs, times }: Job): string => times === null ? String(runs) : `${runs}/${times}`
 
 /** Time of the next run, in its own time zone; undefined for one that does not. */
-export const nextText = ({ next_run_at, schedule, state }: Job): string | undefined => {
-  const at = next_run_at === null || state !== "scheduled" ? undefined : JobSchedule.millisOf(next_run_at)
-  return at === undefined ? undefined : JobSchedule.atText(at, schedule.timezone)
+export const formatNextRun = ({ next_run_at, schedule, state }: Job): string | undefined => {
+  const at = next_run_at === null || state !== "scheduled" ? undefined : JobSchedule.toMillis(next_run_at)
+  return at === undefined ? undefined : JobSchedule.formatTime(at, schedule.timezone)
 }
 
 /** For JSON: what there is to say, and nothing that is not. */
-export const record = (job: Job) => ({
+export const toRecord = (job: Job) => ({
   job_id: job.id,
   name: job.name,
-  state: stateOf(job),
+  state: describeState(job),
   schedule: JobSchedule.describe(job.schedule),
   timezone: job.schedule.timezone,
   next_run_at: job.state === "scheduled" ? job.next_run_at : null,
-  repeat: progress(job),
+  repeat: formatProgress(job),
   ...(job.prompt === "" ? {} : { prompt: job.prompt }),
   ...(job.skills.length === 0 ? {} : { skills: job.skills }),
   ...(job.script === undefined ? {} : { script: job.script }),
@@ -165,7 +165,7 @@ export interface FinishedRun {
 }
 
 /** Outcome of recording the end of a run. */
-export type Settled =
+export type Settlement =
   /** The job was removed meanwhile, or given to somebody else. */
   | { readonly _tag: "Lost" }
   | {
@@ -175,38 +175,38 @@ export type Settled =
     readonly isNews: boolean
   }
 
-const timeOf = (text: string | null): number | undefined => text === null ? undefined : JobSchedule.millisOf(text)
+const readTime = (text: string | null): number | undefined => text === null ? undefined : JobSchedule.toMillis(text)
 
 /** True when its time has come, and nobody has it. */
 export const isDue = ({ next_run_at, running, state }: Job, now: number): boolean =>
-  state === "scheduled" && running === null && (timeOf(next_run_at) ?? Number.POSITIVE_INFINITY) <= now
+  state === "scheduled" && running === null && (readTime(next_run_at) ?? Number.POSITIVE_INFINITY) <= now
 
-const next = ({ schedule }: Job, now: number): string | null => {
-  const at = JobSchedule.nextAfter(schedule, now)
-  return at === undefined ? null : JobSchedule.iso(at)
+const computeNextRun = ({ schedule }: Job, now: number): string | null => {
+  const at = JobSchedule.findNextAfter(schedule, now)
+  return at === undefined ? null : JobSchedule.toIso(at)
 }
 
 /** Time after which a job that could not be run and has no next time is tried again. */
 export const retryMillis = 600_000
 
-const stopped = (job: Job): Job => {
+const completeIfDone = (job: Job): Job => {
   const isDone = job.next_run_at === null || (job.times !== null && job.runs >= job.times)
   return isDone ? { ...job, state: "completed", next_run_at: null } : job
 }
 
 /** Computes what remains after a run. A job that could not begin is still to be done. */
-const onward = (job: Job, status: RunStatus, now: number): Job => {
+const advanceJob = (job: Job, status: RunStatus, now: number): Job => {
   if (job.running?.why === "request") return job
-  if (status !== "blocked") return stopped({ ...job, runs: job.runs + 1 })
-  return job.next_run_at === null ? { ...job, next_run_at: JobSchedule.iso(now + retryMillis) } : job
+  if (status !== "blocked") return completeIfDone({ ...job, runs: job.runs + 1 })
+  return job.next_run_at === null ? { ...job, next_run_at: JobSchedule.toIso(now + retryMillis) } : job
 }
 
-const ended = (job: Job, { error, output, sessionId, status }: FinishedRun, now: number): Job => {
+const recordRunEnd = (job: Job, { error, output, sessionId, status }: FinishedRun, now: number): Job => {
   const isFailure = status === "error" || status === "blocked"
   return {
-    ...onward(job, status, now),
+    ...advanceJob(job, status, now),
     failures: isFailure ? job.failures + 1 : 0,
-    last_run_at: JobSchedule.iso(now),
+    last_run_at: JobSchedule.toIso(now),
     last_status: status,
     last_error: error ?? null,
     last_output: output ?? job.last_output,
@@ -222,43 +222,43 @@ const died = "the process that ran it ended before the run did"
  * The job itself, unless something is left over from the time when nobody looked: a run that died counts as failed, a
  * moment that is too late to make up for as missed.
  */
-export const swept = (job: Job, now: number): Job => {
+export const sweepJob = (job: Job, now: number): Job => {
   const { next_run_at, running, state } = job
   if (running !== null) {
-    const until = timeOf(running.lease_until) ?? 0
-    return until > now ? job : ended(job, { status: "error", error: died }, now)
+    const until = readTime(running.lease_until) ?? 0
+    return until > now ? job : recordRunEnd(job, { status: "error", error: died }, now)
   }
-  const meant = timeOf(next_run_at)
-  if (state !== "scheduled" || meant === undefined || now - meant <= JobSchedule.graceMillis(job.schedule, meant)) return job
-  return stopped({ ...job, missed: job.missed + 1, next_run_at: next(job, now) })
+  const meant = readTime(next_run_at)
+  if (state !== "scheduled" || meant === undefined || now - meant <= JobSchedule.computeGrace(job.schedule, meant)) return job
+  return completeIfDone({ ...job, missed: job.missed + 1, next_run_at: computeNextRun(job, now) })
 }
 
 type Why = NonNullable<Job["running"]>["why"]
 
-const holding = (job: Job, token: string, why: Why, now: number): Job => ({
+const markRunning = (job: Job, token: string, why: Why, now: number): Job => ({
   ...job,
-  running: { token, since: JobSchedule.iso(now), lease_until: JobSchedule.iso(now + leaseMillis), why }
+  running: { token, since: JobSchedule.toIso(now), lease_until: JobSchedule.toIso(now + leaseMillis), why }
 })
 
 /** Takes a job that is due: its next time is set before it runs. */
-export const scheduled = (job: Job, token: string, now: number): readonly [Claim, Job] => [
-  { job, token, meant: timeOf(job.next_run_at) ?? now },
-  holding({ ...job, next_run_at: next(job, now) }, token, "schedule", now)
+export const claimScheduled = (job: Job, token: string, now: number): readonly [Claim, Job] => [
+  { job, token, meant: readTime(job.next_run_at) ?? now },
+  markRunning({ ...job, next_run_at: computeNextRun(job, now) }, token, "schedule", now)
 ]
 
 /** Takes a job that somebody wants to run now. */
-export const immediate = (job: Job, token: string, now: number): readonly [Claim, Job] => [
+export const claimImmediately = (job: Job, token: string, now: number): readonly [Claim, Job] => [
   { job, token, meant: now },
-  holding(job, token, "request", now)
+  markRunning(job, token, "request", now)
 ]
 
 /** Keeps a claim good. */
-export const renewed = (job: Job, now: number): Job =>
-  job.running === null ? job : { ...job, running: { ...job.running, lease_until: JobSchedule.iso(now + leaseMillis) } }
+export const renewClaim = (job: Job, now: number): Job =>
+  job.running === null ? job : { ...job, running: { ...job.running, lease_until: JobSchedule.toIso(now + leaseMillis) } }
 
 /** Gives a job back. */
-export const settled = (job: Job, how: FinishedRun, now: number): readonly [Settled, Job] => {
-  const after = ended(job, how, now)
+export const settleRun = (job: Job, how: FinishedRun, now: number): readonly [Settlement, Job] => {
+  const after = recordRunEnd(job, how, now)
   const isNews = how.status !== "blocked" || job.alert !== after.alert || job.running?.why === "request"
   return [{ _tag: "Settled", job: after, isNews }, after]
 }

@@ -39,7 +39,7 @@ const maxName = 100
 const maxItems = 20
 
 /** Refuses a text that may not be given to an unattended agent; undefined when it may. */
-export const hostile = (what: string, text: string): string | undefined => {
+export const findInjection = (what: string, text: string): string | undefined => {
   const found = Injection.scan(text, "memory")
   return found.length === 0
     ? undefined
@@ -47,13 +47,13 @@ export const hostile = (what: string, text: string): string | undefined => {
 }
 
 /** A name without what could steer a terminal. */
-const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ").trim()
+const removeControls = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ").trim()
 
-const titleOf = ({ name, prompt = "", script, skills = [] }: Draft): string => {
-  const given = plain(name ?? "")
+const makeTitle = ({ name, prompt = "", script, skills = [] }: Draft): string => {
+  const given = removeControls(name ?? "")
   if (given !== "") return given
-  const words = plain(prompt === "" ? script ?? skills[0] ?? "" : prompt).replaceAll(/\s+/g, " ")
-  return words.length > 50 ? TextCut.shortened(words, 49) : words
+  const words = removeControls(prompt === "" ? script ?? skills[0] ?? "" : prompt).replaceAll(/\s+/g, " ")
+  return words.length > 50 ? TextCut.shorten(words, 49) : words
 }
 
 /** Below `scripts/`, and nowhere else. */
@@ -64,24 +64,24 @@ const isInside = (path: string): boolean =>
 const isSkill = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,63}$/.test(name)
 
 /** Finds the fault of the given fields; undefined when they can be used. Nothing outside of the draft is looked at. */
-const problem = (draft: Draft): string | undefined => {
+const findProblem = (draft: Draft): string | undefined => {
   const { contextFrom = [], name = "", prompt = "", script, skills = [], times, toolsets, workdir } = draft
   if (name.length > maxName) return `the name is longer than ${maxName} characters: shorten it`
   if (prompt.length > maxPrompt) return `the prompt is longer than ${maxPrompt} characters: put the details into a file and name that`
   if (times !== undefined && !(Number.isInteger(times) && times > 0)) return "repeat is a number of runs, 1 or more: leave it out for no end"
   if (skills.length > maxItems || contextFrom.length > maxItems) return `a job takes ${maxItems} skills and ${maxItems} other jobs at most`
   const strange = skills.find((skill) => !isSkill(skill))
-  if (strange !== undefined) return `"${plain(strange)}" is no name of a skill`
+  if (strange !== undefined) return `"${removeControls(strange)}" is no name of a skill`
   if (script !== undefined && !isInside(script)) {
-    return `"${plain(script)}": a script is named by its path below the scripts directory of the home directory, such as report.py`
+    return `"${removeControls(script)}": a script is named by its path below the scripts directory of the home directory, such as report.py`
   }
-  if (workdir !== undefined && !workdir.startsWith("/")) return `the working directory ${plain(workdir)} is not absolute`
+  if (workdir !== undefined && !workdir.startsWith("/")) return `the working directory ${removeControls(workdir)} is not absolute`
   if (toolsets?.length === 0) return "the list of toolsets is empty: name some, or leave it out"
-  return hostile("the prompt", `${prompt}\n${name}`)
+  return findInjection("the prompt", `${prompt}\n${name}`)
 }
 
 /** True when there is anything to do. */
-const empty = ({ no_agent, prompt, script, skills }: Pick<Job, "no_agent" | "prompt" | "script" | "skills">): string | undefined => {
+const findMissingWork = ({ no_agent, prompt, script, skills }: Pick<Job, "no_agent" | "prompt" | "script" | "skills">): string | undefined => {
   if (no_agent && script === undefined) return "a job without an agent needs a script"
   return prompt.trim() === "" && skills.length === 0 && script === undefined
     ? "a job needs a prompt or a skill: say what it should do"
@@ -105,8 +105,8 @@ const fresh = {
   alert: null
 } as const satisfies Partial<Job>
 
-const workOf = (draft: Draft): Work => ({
-  name: titleOf(draft),
+const toWork = (draft: Draft): Work => ({
+  name: makeTitle(draft),
   prompt: draft.prompt ?? "",
   skills: draft.skills ?? [],
   ...(draft.script === undefined ? {} : { script: draft.script }),
@@ -117,49 +117,49 @@ const workOf = (draft: Draft): Work => ({
   model: draft.model ?? {}
 })
 
-const checked = (job: Job, draft: Draft): Result.Result<Job, string> => {
-  const wrong = problem(draft) ?? empty(job)
+const checkJob = (job: Job, draft: Draft): Result.Result<Job, string> => {
+  const wrong = findProblem(draft) ?? findMissingWork(job)
   return wrong === undefined ? Result.succeed(job) : Result.fail(wrong)
 }
 
-const scheduled = (written: string, reading: JobSchedule.Reading) =>
+const scheduleFirstRun = (written: string, reading: JobSchedule.Reading) =>
   Result.flatMap(JobSchedule.parse(written, reading), (schedule) => {
-    const at = JobSchedule.first(schedule, reading.now)
+    const at = JobSchedule.findFirst(schedule, reading.now)
     return at === undefined
       ? Result.fail(`"${written}" never comes: ${JobSchedule.forms}`)
-      : Result.succeed({ schedule, next_run_at: JobSchedule.iso(at) })
+      : Result.succeed({ schedule, next_run_at: JobSchedule.toIso(at) })
   })
 
 /** A new job. */
 export const create = (draft: Draft, id: string, reading: JobSchedule.Reading): Result.Result<Job, string> =>
   Result.gen(function*() {
     if (draft.schedule === undefined) return yield* Result.fail(`a job needs a schedule: ${JobSchedule.forms}`)
-    const { next_run_at, schedule } = yield* scheduled(draft.schedule, reading)
+    const { next_run_at, schedule } = yield* scheduleFirstRun(draft.schedule, reading)
     const job: Job = {
       ...fresh,
-      ...workOf(draft),
+      ...toWork(draft),
       id,
       schedule,
       times: draft.times ?? (schedule.kind === "once" ? 1 : null),
-      created_at: JobSchedule.iso(reading.now),
+      created_at: JobSchedule.toIso(reading.now),
       next_run_at
     }
-    return yield* checked(job, draft)
+    return yield* checkJob(job, draft)
   })
 
 /** A job with what is given changed; a new schedule sets it going again. */
 export const change = (job: Job, draft: Draft, reading: JobSchedule.Reading): Result.Result<Job, string> =>
   Result.gen(function*() {
-    const given = Object.fromEntries(Object.entries(workOf(draft)).filter(([key]) => isGiven(key, draft)))
+    const given = Object.fromEntries(Object.entries(toWork(draft)).filter(([key]) => isGiven(key, draft)))
     const worked: Job = { ...job, ...given, alert: null }
     const times = draft.times ?? job.times
     const rezoned = draft.timezone !== undefined && job.schedule.kind === "cron" ? job.schedule.expression : undefined
     const written = draft.schedule ?? rezoned
-    if (written === undefined) return yield* checked({ ...worked, times }, draft)
-    const { next_run_at, schedule } = yield* scheduled(written, reading)
+    if (written === undefined) return yield* checkJob({ ...worked, times }, draft)
+    const { next_run_at, schedule } = yield* scheduleFirstRun(written, reading)
     const often = draft.times ?? (schedule.kind === "once" ? job.runs + 1 : job.schedule.kind === "once" ? null : job.times)
     const state = job.state === "completed" ? "scheduled" : job.state
-    return yield* checked({ ...worked, schedule, next_run_at, times: often, state }, draft)
+    return yield* checkJob({ ...worked, schedule, next_run_at, times: often, state }, draft)
   })
 
 const drafted: Readonly<Record<string, keyof Draft>> = {
@@ -189,36 +189,36 @@ const isGiven = (key: string, draft: Draft): boolean => {
 //
 // Source: `hermes-product.md` §2.5 ("provider and model are snapshotted at creation").
 
-const defined = ({ base_url, model, provider }: { readonly [K in keyof Model]: Model[K] | undefined }): Model => ({
+const dropUndefined = ({ base_url, model, provider }: { readonly [K in keyof Model]: Model[K] | undefined }): Model => ({
   ...(provider === undefined ? {} : { provider }),
   ...(model === undefined ? {} : { model }),
   ...(base_url === undefined ? {} : { base_url })
 })
 
 /** Takes the model of the settings as it is now; nothing where no model is configured. */
-export const currentModel = (settings: Values, environment: Environment["Service"]): Model => {
+export const readCurrentModel = (settings: Values, environment: Environment["Service"]): Model => {
   const { baseUrl, default: model, provider } = settings.model
-  if (provider !== "auto") return defined({ provider, model, base_url: baseUrl })
-  const route = ConfiguredRoutes.primary({ settings, environment })
+  if (provider !== "auto") return dropUndefined({ provider, model, base_url: baseUrl })
+  const route = ConfiguredRoutes.resolvePrimary({ settings, environment })
   return Result.isFailure(route) || route.success.provider === "offline"
-    ? defined({ provider: undefined, model, base_url: baseUrl })
-    : defined({ provider: route.success.provider, model: route.success.model, base_url: baseUrl })
+    ? dropUndefined({ provider: undefined, model, base_url: baseUrl })
+    : dropUndefined({ provider: route.success.provider, model: route.success.model, base_url: baseUrl })
 }
 
 /**
  * The settings with the model of a job, laid over that of the settings as one source over another: what belongs to another
  * provider or address than the job's goes.
  */
-export const withModel = (settings: Values, environment: Environment["Service"], wanted: Model): Values => {
+export const applyModel = (settings: Values, environment: Environment["Service"], wanted: Model): Values => {
   const { default: model, ...own } = settings.model
-  const current = currentModel(settings, environment)
+  const current = readCurrentModel(settings, environment)
   const chosen = wanted.model ?? model
   const named = chosen === undefined ? {} : { default: chosen }
   const isSame = (wanted.provider === undefined || wanted.provider === current.provider) &&
     (wanted.base_url === undefined && wanted.provider === undefined || wanted.base_url === settings.model.baseUrl)
   if (isSame) return { ...settings, model: { ...settings.model, ...named } }
   // A job that names a provider and no address means the provider's own.
-  const { apiKey: _, baseUrl: __, ...rest } = RouteStatement.over(own, { provider: wanted.provider, baseUrl: wanted.base_url })
+  const { apiKey: _, baseUrl: __, ...rest } = RouteStatement.merge(own, { provider: wanted.provider, baseUrl: wanted.base_url })
   return {
     ...settings,
     model: { ...rest, ...named, ...(wanted.base_url === undefined ? {} : { baseUrl: wanted.base_url }) },

@@ -44,11 +44,11 @@ const Document = Schema.Struct({ version: Schema.Literal(1), jobs: Schema.Array(
 const decodeDocument = Schema.decodeUnknownOption(Document)
 const decodeJob = Schema.decodeUnknownResult(Job)
 
-const nameOf = (entry: unknown, index: number): string =>
+const describeEntry = (entry: unknown, index: number): string =>
   Predicate.hasProperty(entry, "id") && typeof entry.id === "string" ? `the job ${entry.id}` : `entry ${index + 1}`
 
 /** Reads the text of the file. */
-export const contentOf = (path: string, text: string): Result.Result<Content, CronStoreError> => {
+export const parseContent = (path: string, text: string): Result.Result<Content, CronStoreError> => {
   const document = Option.flatMap(Json.parse(text), decodeDocument)
   if (Option.isNone(document)) {
     return Result.fail(new CronStoreError({
@@ -62,17 +62,17 @@ export const contentOf = (path: string, text: string): Result.Result<Content, Cr
     const job = decodeJob(entry)
     if (Result.isSuccess(job)) return jobs.push(job.success)
     strange.push(entry)
-    problems.push(`${path}: ${nameOf(entry, index)} cannot be read and does not run: ${job.failure.message.split("\n")[0] ?? ""}`)
+    problems.push(`${path}: ${describeEntry(entry, index)} cannot be read and does not run: ${job.failure.message.split("\n")[0] ?? ""}`)
   })
   return Result.succeed({ jobs, strange, problems })
 }
 
 /** Text of the file with these jobs. */
-export const textOf = ({ strange }: Content, jobs: ReadonlyArray<Job>): string => `${JSON.stringify({ version: 1, jobs: [...jobs, ...strange] }, null, 2)}\n`
+export const renderContent = ({ strange }: Content, jobs: ReadonlyArray<Job>): string => `${JSON.stringify({ version: 1, jobs: [...jobs, ...strange] }, null, 2)}\n`
 
 const encoder = new TextEncoder()
 
-const failed = (path: string, what: string) => (cause: PlatformError): CronStoreError =>
+const toStoreError = (path: string, what: string) => (cause: PlatformError): CronStoreError =>
   new CronStoreError({
     message: `${path} cannot be ${what}: ${cause.reason._tag === "PermissionDenied" ? "permission denied" : cause.message}`,
     cause
@@ -92,13 +92,13 @@ export const make = (directory: string): Effect.Effect<JobFile, never, FileSyste
 
     const read = fs.readFileString(path).pipe(
       Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.succeed(undefined)),
-      Effect.mapError(failed(path, "read")),
-      Effect.flatMap((text) => text === undefined ? Effect.succeed(nothing) : Effect.fromResult(contentOf(path, text)))
+      Effect.mapError(toStoreError(path, "read")),
+      Effect.flatMap((text) => text === undefined ? Effect.succeed(nothing) : Effect.fromResult(parseContent(path, text)))
     )
 
     const write = (content: Content, jobs: ReadonlyArray<Job>, lease: Lease) =>
       Effect.gen(function*() {
-        const text = textOf(content, jobs)
+        const text = renderContent(content, jobs)
         const drafts = yield* fs.makeTempDirectoryScoped({ directory, prefix: ".draft-" })
         const draft = paths.join(drafts, "jobs.json")
         yield* Effect.scoped(Effect.flatMap(
@@ -109,21 +109,21 @@ export const make = (directory: string): Effect.Effect<JobFile, never, FileSyste
           return yield* new CronStoreError({ message: `${path} was not changed: another process took its turn; try again` })
         }
         yield* fs.rename(draft, path)
-      }).pipe(Effect.scoped, Effect.catchTag("PlatformError", (error) => Effect.fail(failed(path, "written")(error))))
+      }).pipe(Effect.scoped, Effect.catchTag("PlatformError", (error) => Effect.fail(toStoreError(path, "written")(error))))
 
     return {
       read,
       change: (work) => {
-        const inside = Effect.fnUntraced(function*(lease: Lease) {
+        const changeUnderLease = Effect.fnUntraced(function*(lease: Lease) {
           const content = yield* read
           const [result, jobs] = yield* work(content)
           if (jobs !== undefined) yield* write(content, jobs, lease)
           return result
         })
         return fs.makeDirectory(directory, { recursive: true, mode: 0o700 }).pipe(
-          Effect.mapError(failed(path, "written")),
+          Effect.mapError(toStoreError(path, "written")),
           Effect.andThen(Effect.mapError(
-            leases.during(leaseName, (lease) => Effect.result(inside(lease))),
+            leases.during(leaseName, (lease) => Effect.result(changeUnderLease(lease))),
             ({ message }) => new CronStoreError({ message })
           )),
           Effect.flatMap(Effect.fromResult),

@@ -72,12 +72,12 @@ const nicknames: Readonly<Record<string, string>> = {
 }
 
 /** A moment as it is stored. */
-export const iso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
+export const toIso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
 
 /** The moment of a stored time; undefined when it is none. */
-export const millisOf = (text: string): number | undefined => Option.getOrUndefined(Option.map(DateTime.make(text), DateTime.toEpochMillis))
+export const toMillis = (text: string): number | undefined => Option.getOrUndefined(Option.map(DateTime.make(text), DateTime.toEpochMillis))
 
-const minutesOf = (text: string): number | undefined => {
+const parseMinutes = (text: string): number | undefined => {
   if (new RegExp(`^${unit}$`).test(text)) return units[text.charAt(0)]
   if (!span.test(text)) return undefined
   let minutes = 0
@@ -85,7 +85,7 @@ const minutesOf = (text: string): number | undefined => {
   return minutes
 }
 
-const inBounds = (minutes: number, text: string): Result.Result<number, string> =>
+const checkBounds = (minutes: number, text: string): Result.Result<number, string> =>
   minutes >= 1 && minutes <= maxMinutes
     ? Result.succeed(minutes)
     : Result.fail(`"${text}" is ${minutes < 1 ? "less than a minute" : "more than ten years"}: ${forms}`)
@@ -93,7 +93,7 @@ const inBounds = (minutes: number, text: string): Result.Result<number, string> 
 const time = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?)?\s*(Z|[+-]\d\d:?\d\d)?$/i
 
 /** The moment of a time, undefined when the calendar has none such. */
-const momentOf = (text: string, timezone: string): number | undefined => {
+const parseMoment = (text: string, timezone: string): number | undefined => {
   const [, day, clock = "00:00", seconds = ":00", offset] = time.exec(text) ?? []
   if (day === undefined) return undefined
   const local = `${day}T${clock}${seconds}`
@@ -113,14 +113,14 @@ const momentOf = (text: string, timezone: string): number | undefined => {
 const isTimezone = (name: string): boolean => Option.isSome(DateTime.zoneFromString(name))
 
 /** The machine's time zone, by name. */
-export const localTimezone = (): string => DateTime.zoneToString(DateTime.zoneMakeLocal())
+export const readLocalTimezone = (): string => DateTime.zoneToString(DateTime.zoneMakeLocal())
 
-const cronOf = (text: string, timezone: string): Result.Result<Schedule, string> => {
+const parseCron = (text: string, timezone: string): Result.Result<Schedule, string> => {
   const expression = nicknames[text] ?? text.replaceAll(/\s+/g, " ")
   const schedule: Schedule = { kind: "cron", expression, timezone }
   const parsed = Cron.parse(expression, timezone)
   if (Result.isFailure(parsed)) return Result.fail(`"${text}" is no cron expression (${parsed.failure.message}): ${forms}`)
-  return nextAfter(schedule, 0) === undefined ? Result.fail(`"${text}" never comes: no calendar has that day`) : Result.succeed(schedule)
+  return findNextAfter(schedule, 0) === undefined ? Result.fail(`"${text}" never comes: no calendar has that day`) : Result.succeed(schedule)
 }
 
 /** Reads what somebody wrote; an error is a line that says what to write instead. */
@@ -130,39 +130,39 @@ export const parse = (written: string, { now, timezone }: Reading): Result.Resul
   if (text === "") return Result.fail(`the schedule is empty: ${forms}`)
   const repeated = /^every\s+(\S.*)$/.exec(text)?.[1]
   if (repeated !== undefined) {
-    const minutes = minutesOf(repeated)
+    const minutes = parseMinutes(repeated)
     if (minutes === undefined) return Result.fail(`"${written}" cannot be read: ${forms}`)
-    return Result.map(inBounds(minutes, written), (minutes): Schedule => ({ kind: "interval", minutes, anchor: iso(now), timezone }))
+    return Result.map(checkBounds(minutes, written), (minutes): Schedule => ({ kind: "interval", minutes, anchor: toIso(now), timezone }))
   }
-  const delay = minutesOf(text.replace(/^in\s+/, ""))
+  const delay = parseMinutes(text.replace(/^in\s+/, ""))
   if (delay !== undefined) {
-    return Result.map(inBounds(delay, written), (minutes): Schedule => ({ kind: "once", at: iso(now + minutes * minuteMillis), timezone }))
+    return Result.map(checkBounds(delay, written), (minutes): Schedule => ({ kind: "once", at: toIso(now + minutes * minuteMillis), timezone }))
   }
   if (time.test(text)) {
-    const at = momentOf(text, timezone)
+    const at = parseMoment(text, timezone)
     if (at === undefined) return Result.fail(`"${written}" is no time of the calendar: ${forms}`)
     return at < now - lateMillis
-      ? Result.fail(`${written} is in the past (it is ${iso(now)} now): give a later time`)
-      : Result.succeed({ kind: "once", at: iso(at), timezone })
+      ? Result.fail(`${written} is in the past (it is ${toIso(now)} now): give a later time`)
+      : Result.succeed({ kind: "once", at: toIso(at), timezone })
   }
   const fields = text.split(/\s+/).length
   if (fields === 6 && /^[\d*/,-]+\s/.test(text)) {
     return Result.fail(`"${written}" has six fields: leave out the seconds, a minute is the finest`)
   }
   return fields === 5 || Object.hasOwn(nicknames, text)
-    ? cronOf(text, timezone)
+    ? parseCron(text, timezone)
     : Result.fail(`"${written}" cannot be read: ${forms}`)
 }
 
 /** The first moment later than `after`; undefined when there is none. */
-export const nextAfter = (schedule: Schedule, after: number): number | undefined => {
+export const findNextAfter = (schedule: Schedule, after: number): number | undefined => {
   switch (schedule.kind) {
     case "once": {
-      const at = millisOf(schedule.at)
+      const at = toMillis(schedule.at)
       return at !== undefined && at > after ? at : undefined
     }
     case "interval": {
-      const anchor = millisOf(schedule.anchor)
+      const anchor = toMillis(schedule.anchor)
       if (anchor === undefined) return undefined
       const step = schedule.minutes * minuteMillis
       return anchor + Math.max(1, Math.floor((after - anchor) / step) + 1) * step
@@ -177,8 +177,8 @@ export const nextAfter = (schedule: Schedule, after: number): number | undefined
 }
 
 /** The first moment of a schedule that begins now; a single time that has just passed is now. */
-export const first = (schedule: Schedule, now: number): number | undefined =>
-  schedule.kind === "once" ? millisOf(schedule.at) : nextAfter(schedule, now)
+export const findFirst = (schedule: Schedule, now: number): number | undefined =>
+  schedule.kind === "once" ? toMillis(schedule.at) : findNextAfter(schedule, now)
 
 const leastGrace = 2 * minuteMillis
 const mostGrace = 120 * minuteMillis
@@ -187,18 +187,18 @@ const mostGrace = 120 * minuteMillis
  * Delay after which a moment is no longer worth a run: half the time to the next one, between two minutes and two hours. A
  * single time has no next one: it is run however late.
  */
-export const graceMillis = (schedule: Schedule, moment: number): number => {
+export const computeGrace = (schedule: Schedule, moment: number): number => {
   if (schedule.kind === "once") return Number.POSITIVE_INFINITY
-  const next = nextAfter(schedule, moment)
+  const next = findNextAfter(schedule, moment)
   return next === undefined ? mostGrace : Math.min(mostGrace, Math.max(leastGrace, (next - moment) / 2))
 }
 
 const amounts: ReadonlyArray<readonly [number, string]> = [[units["d"] ?? 1, "d"], [units["h"] ?? 1, "h"], [1, "m"]]
 
 /** A time as people read it, in the schedule's zone. */
-export const atText = (millis: number, timezone: string): string =>
+export const formatTime = (millis: number, timezone: string): string =>
   Option.match(DateTime.zoneFromString(timezone), {
-    onNone: () => iso(millis),
+    onNone: () => toIso(millis),
     onSome: (timeZone) => DateTime.formatIsoOffset(DateTime.makeZonedUnsafe(millis, { timeZone })).replace(/:\d\d\.\d{3}/, "")
   })
 
@@ -206,7 +206,7 @@ export const atText = (millis: number, timezone: string): string =>
 export const describe = (schedule: Schedule): string => {
   switch (schedule.kind) {
     case "once":
-      return `once at ${atText(millisOf(schedule.at) ?? 0, schedule.timezone)}`
+      return `once at ${formatTime(toMillis(schedule.at) ?? 0, schedule.timezone)}`
     case "interval": {
       const [size, name] = amounts.find(([size]) => schedule.minutes % size === 0) ?? [1, "m"]
       return `every ${schedule.minutes / size}${name}`

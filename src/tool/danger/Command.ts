@@ -53,7 +53,7 @@ export interface Command {
 }
 
 /** A field of known text. */
-export const known = (text: string): Field => ({
+export const toKnownField = (text: string): Field => ({
   text,
   shown: text,
   unknown: false,
@@ -64,19 +64,19 @@ export const known = (text: string): Field => ({
 })
 
 /** A program's name as rules know it. */
-export const programName = (text: string): string =>
+export const toProgramName = (text: string): string =>
   text.slice(Math.max(text.lastIndexOf("/"), text.lastIndexOf("\\")) + 1).toLowerCase().replace(/\.(?:exe|cmd|bat)$/, "")
 
 /** Number of the words before `--`. */
-const endOf = (args: ReadonlyArray<string>): number => args.includes("--") ? args.indexOf("--") : args.length
+const findOptionsEnd = (args: ReadonlyArray<string>): number => args.includes("--") ? args.indexOf("--") : args.length
 
 /** Returns the words that are no flags, and everything after `--`. */
-export const operands = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
-  [...args.slice(0, endOf(args)).filter((arg) => !arg.startsWith("-") || arg === "-"), ...args.slice(endOf(args) + 1)]
+export const selectOperands = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
+  [...args.slice(0, findOptionsEnd(args)).filter((arg) => !arg.startsWith("-") || arg === "-"), ...args.slice(findOptionsEnd(args) + 1)]
 
 /** True when one of the letters stands in a group of short flags, or a long flag (also shortened) is there. */
 export const hasFlag = (args: ReadonlyArray<string>, letters: string, long: ReadonlyArray<string> = []): boolean =>
-  args.slice(0, endOf(args)).some((flag) => {
+  args.slice(0, findOptionsEnd(args)).some((flag) => {
     if (flag.length < 2 || !flag.startsWith("-")) return false
     if (!flag.startsWith("--")) return Array.from(flag.slice(1)).some((letter) => letters.includes(letter))
     const name = flag.slice(2).split("=", 1)[0] ?? ""
@@ -96,46 +96,46 @@ export type Family =
 /** A danger of a command. */
 export interface Finding {
   readonly family: Family
-  /** `floor` never runs, whatever allows it; `ask` runs when it is approved. */
+  /** `makeFloorFinding` never runs, whatever allows it; `makeFinding` runs when it is approved. */
   readonly gravity: "floor" | "ask"
   /** The reason, for people and for hooks (`pattern_key`). */
   readonly key: string
 }
 
 /** Something to ask about. */
-export const ask = (family: Family, key: string): Finding => ({ family, gravity: "ask", key })
+export const makeFinding = (family: Family, key: string): Finding => ({ family, gravity: "ask", key })
 
 /** Something that never runs. */
-export const floor = (family: Family, key: string): Finding => ({ family, gravity: "floor", key })
+export const makeFloorFinding = (family: Family, key: string): Finding => ({ family, gravity: "floor", key })
 
 /** One rule: what it finds in one command. */
 export type Rule = (command: Command) => Finding | undefined
 
 /** Returns the paths that a command writes by redirection. */
-export const written = ({ redirects }: Command): ReadonlyArray<string> =>
+export const listRedirectTargets = ({ redirects }: Command): ReadonlyArray<string> =>
   redirects
     .filter(({ operator, target }) =>
       operator.includes(">") && !(operator === ">&" && /^(?:\d+|-)$/.test(target.text)))
     .map(({ target }) => target.shown)
 
 /** True when help or the version is all that is asked for. */
-export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
+export const isHelpRequest = (args: ReadonlyArray<string>): boolean =>
   args.some((arg) => arg === "--help" || arg === "--version") || args.length === 1 && (args[0] === "-h" || args[0] === "-V")
 
 /** A set of names from a text of words. */
-export const named = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/))
+export const parseNames = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/))
 
 /** A table by names of programs, from rows of several names. */
-export const byName = <A>(rows: ReadonlyArray<readonly [names: string, value: A]>): ReadonlyMap<string, A> =>
+export const makeTable = <A>(rows: ReadonlyArray<readonly [names: string, value: A]>): ReadonlyMap<string, A> =>
   new Map(rows.flatMap(([names, value]) => names.split(" ").map((name) => [name, value] as const)))
 
 /** A danger by the name of a program and what its words say. */
 export type Row = readonly [program: RegExp, words: RegExp, family: Family, key: string]
 
 /** The first row that fits a command. */
-export const listed = (rows: ReadonlyArray<Row>, wordsOf: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule => ({ args, program }) => {
-  const own = program === "" || asksForHelp(args) ? [] : rows.filter(([name]) => name.test(program))
+export const makeRowRule = (rows: ReadonlyArray<Row>, wordsOf: (args: ReadonlyArray<string>) => string = (args) => args.join(" ")): Rule => ({ args, program }) => {
+  const own = program === "" || isHelpRequest(args) ? [] : rows.filter(([name]) => name.test(program))
   const words = own.length === 0 ? "" : wordsOf(args)
   const found = own.find(([, pattern]) => pattern.test(words))
-  return found === undefined ? undefined : ask(found[2], found[3])
+  return found === undefined ? undefined : makeFinding(found[2], found[3])
 }

@@ -20,7 +20,7 @@
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10.
  */
-import { ask, type Command, type Family, type Finding, floor, type Rule } from "./Command.ts"
+import { makeFinding, type Command, type Family, type Finding, makeFloorFinding, type Rule } from "./Command.ts"
 import * as Reading from "./Reading.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
 import * as Explanations from "./rules/Explanations.ts"
@@ -53,7 +53,7 @@ const lookalike = new RegExp(`[${Array.from(lookalikes.keys()).join("")}]`, "gu"
 const plain = /^[\t\n\r -~]*$/
 
 /** Normalises a command to what the eye takes it for; the text itself when it is plain ASCII. */
-const normalise = (text: string): string =>
+const removeDisguise = (text: string): string =>
   plain.test(text) ? text : text
     .replace(terminal, "")
     .replace(control, "")
@@ -84,13 +84,13 @@ export const maxLength = 131_072
 /** Kinds of danger that no wall stops: to the working tree and its repository, and to what a command may reach elsewhere. */
 const inside: ReadonlySet<Family> = new Set(["file destruction", "history rewriting", "publication", "database", "container", "unreadable"])
 
-const unknown: Finding = ask("unknown", "command that is not known to only read")
+const unknown: Finding = makeFinding("unknown", "command that is not known to only read")
 
 /** Surroundings of a command: a wall, one with all of the network, or nothing and this rule about commands that are not known to only read. */
 export type Surroundings = "confined" | "connected" | "ask" | "allow"
 
 /** Findings that a user is asked about: behind a wall those that it does not stop. */
-export const askedAbout = ({ findings, onlyReads }: Verdict, surroundings: Surroundings): ReadonlyArray<Finding> => {
+export const selectAskedFindings = ({ findings, onlyReads }: Verdict, surroundings: Surroundings): ReadonlyArray<Finding> => {
   if (surroundings === "confined") return findings.filter(({ family }) => inside.has(family))
   if (surroundings === "connected") return findings.filter(({ family }) => inside.has(family) || family === "remote code")
   return findings.length > 0 || onlyReads || surroundings === "allow" ? findings : [unknown]
@@ -100,11 +100,11 @@ const rules: ReadonlyArray<Rule> = [...FloorRules.rules, ...LossRules.rules, ...
 
 /** Finds the dangers of commands that are read already. */
 export const findDangers = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> =>
-  [...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])), ...[Explanations.runsDownload(commands) ?? []].flat()]
+  [...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])), ...[Explanations.findRunDownload(commands) ?? []].flat()]
 
-const unreadable = (why: string): Finding => floor("unreadable", `command that cannot be read: ${why}`)
+const makeUnreadableFinding = (why: string): Finding => makeFloorFinding("unreadable", `command that cannot be read: ${why}`)
 
-const verdict = (line: string, findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Command>): Verdict => {
+const buildVerdict = (line: string, findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Command>): Verdict => {
   const unique = new Map<string, Finding>()
   for (const finding of findings) {
     if (!unique.has(finding.key) || finding.gravity === "floor") unique.set(finding.key, finding)
@@ -114,18 +114,18 @@ const verdict = (line: string, findings: ReadonlyArray<Finding>, commands: Reado
     floor: all.find(({ gravity }) => gravity === "floor"),
     findings: all,
     commands: commands.flatMap(({ args, program }) => program === "" && args.length === 0 ? [] : [[program, ...args].join(" ")]),
-    onlyReads: all.length === 0 && Reading.onlyReads(line, commands)
+    onlyReads: all.length === 0 && Reading.isOnlyReading(line, commands)
   }
 }
 
 /** Judges the text of a shell command. */
 export const judge = (command: string): Verdict => {
-  if (command.length > maxLength) return verdict(command, [unreadable("it is too long")], [])
+  if (command.length > maxLength) return buildVerdict(command, [makeUnreadableFinding("it is too long")], [])
   const { commands, fault } = ScriptInterpreter.read(command)
   const found = [...findDangers(commands)]
-  if (fault !== undefined) found.push(unreadable(fault))
-  const plain = normalise(command)
+  if (fault !== undefined) found.push(makeUnreadableFinding(fault))
+  const plain = removeDisguise(command)
   if (plain !== command) for (const finding of findDangers(ScriptInterpreter.read(plain).commands)) found.push(finding)
-  if (deceptive.test(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
-  return verdict(command, found, commands)
+  if (deceptive.test(command)) found.push(makeFinding("encoded payload", "characters that hide or reorder text"))
+  return buildVerdict(command, found, commands)
 }

@@ -7,17 +7,17 @@
  * One table for all programs: text is read as a script where it may be one. Programs whose arguments are prose or patterns
  * ({@link isProse}) have none.
  */
-import { byName, type Command, type Field, known, named } from "./Command.ts"
-import { joined } from "./WordExpansion.ts"
+import { makeTable, type Command, type Field, toKnownField, parseNames } from "./Command.ts"
+import { joinFields } from "./WordExpansion.ts"
 
 /** Programs that read a script: shells. */
-export const shells = named("sh bash zsh dash ksh mksh ash fish csh tcsh rbash yash pwsh powershell")
+export const shells = parseNames("sh bash zsh dash ksh mksh ash fish csh tcsh rbash yash pwsh powershell")
 
 /** Programs that run code in a language of their own. */
 export const interpreters = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|tclsh|rscript|groovy|julia|elixir)$/
 
 /** Programs that show, search or write text, whatever it says. */
-const textual = named(`
+const textual = parseNames(`
   echo printf cat grep egrep fgrep rg ag ack gh glab head tail wc diff jq yq tee sort cut tr code touch ls test [ [[ mkdir cp mv
   open curl wget jest vitest pytest claude hermes psql mysql sqlite3 notify-send logger which type whereis alias stat
 `)
@@ -35,7 +35,7 @@ const runFlag = /^--?(?:exec|eval|ex|cmd|run|command|call|pager|rsh|rsync-path|u
 const runLetter = /^-[a-zA-Z]*[cexPIFo]$/
 
 /** Programs all of whose text is run. */
-const positional = named("tmux screen watch parallel ssh mosh hyperfine concurrently expect xterm konsole alacritty kitty gnome-terminal entr su")
+const positional = parseNames("tmux screen watch parallel ssh mosh hyperfine concurrently expect xterm konsole alacritty kitty gnome-terminal entr su")
 
 const quoted = String.raw`\[?\s{0,8}(["'])((?:\\.|(?!\1)[^\\]){1,2000})\1`
 const shellCall = new RegExp(
@@ -54,11 +54,11 @@ export const readCode = (code: string): ReadonlyArray<string> => [
 const isMarked = /^(?:ext::|exec=|\+?["']?:?\s{0,4}!)/
 
 /** A text without the marks that say that it is a command. */
-const bare = (text: string): string => text.replace(isMarked, "").replace(/^\|\s{0,4}-?/, "").replaceAll("%s", "")
+const stripMarks = (text: string): string => text.replace(isMarked, "").replace(/^\|\s{0,4}-?/, "").replaceAll("%s", "")
 
 const sedCommand = /(?:^|;)\s{0,4}(?:\d{1,9}|\$)?e\s(.+)$/s
 
-const inArguments = ({ args, program }: Command): ReadonlyArray<string> => {
+const listArgumentCommands = ({ args, program }: Command): ReadonlyArray<string> => {
   const [isGit, isSed, runsText] = [program === "git", /^g?sed$/.test(program), positional.has(program)]
   const isConfig = isGit && args.includes("config")
   const run = isGit ? args.findIndex((arg, index) => index > 0 && (arg === "foreach" || arg === "run")) : -1
@@ -70,24 +70,24 @@ const inArguments = ({ args, program }: Command): ReadonlyArray<string> => {
     const isRun = runFlag.test(flag) || isMarked.test(value) || setting !== undefined && runSetting.test(setting) ||
       isGit && runLetter.test(flag) || runsText && (/[\s{$]/.test(value) || index === args.length - 1) || /\s/.test(value) && runLetter.test(flag)
     const isSetting = setting !== undefined && (isGit || runSetting.test(setting))
-    return isRun ? [bare(isSetting ? value.replace(/^[\w.-]{1,100}=/, "") : value)] : isSed ? [sedCommand.exec(value)?.[1] ?? ""] : []
+    return isRun ? [stripMarks(isSetting ? value.replace(/^[\w.-]{1,100}=/, "") : value)] : isSed ? [sedCommand.exec(value)?.[1] ?? ""] : []
   }))
 }
 
 /** Shell commands that a program is handed in ways of its own. */
-export const embeddedCommands = (command: Command): ReadonlyArray<string> => {
+export const listEmbeddedCommands = (command: Command): ReadonlyArray<string> => {
   const { args, assignments, program, stdin } = command
-  const settings = assignments.flatMap(([name, value]) => runSetting.test(name) ? [bare(value)] : [])
+  const settings = assignments.flatMap(([name, value]) => runSetting.test(name) ? [stripMarks(value)] : [])
   if (program === "alias") return [...settings, ...args.map((arg) => arg.replace(/^[^=]*=/, ""))]
   if (isProse(command) || shells.has(program)) return settings
   const code = args.flatMap(readCode)
   if (interpreters.test(program) && program !== "tclsh") return [...settings, ...code]
-  const typed = /^(?:at|batch|newgrp|ed|ex|tclsh)$/.test(program) && stdin !== undefined ? stdin.split("\n").slice(0, 256).map(bare) : []
-  return [...settings, ...code, ...typed, ...inArguments(command)]
+  const typed = /^(?:at|batch|newgrp|ed|ex|tclsh)$/.test(program) && stdin !== undefined ? stdin.split("\n").slice(0, 256).map(stripMarks) : []
+  return [...settings, ...code, ...typed, ...listArgumentCommands(command)]
 }
 
 /** Flags before a script, by the programs that take one. */
-const scriptFlags = byName([
+const scriptFlags = makeTable([
   [Array.from(shells).join(" "), /^-[abd-zA-Z]*c[a-zA-Z]*$/i],
   ["su sg runuser script flock", /^(?:-[a-z]*c|--command)$/],
   ["cmd", /^\/[ck]$/i],
@@ -95,13 +95,13 @@ const scriptFlags = byName([
 ])
 
 /** The script that a shell, `eval` or `env -S` is handed as an argument, if any: one that must parse. */
-export const scriptOf = (program: string, args: ReadonlyArray<Field>): Field | undefined => {
+export const findScript = (program: string, args: ReadonlyArray<Field>): Field | undefined => {
   if (program === "trap") return args[0]
-  if (program === "eval") return joined(args.filter(({ text }, index) => index > 0 || text !== "--"))
+  if (program === "eval") return joinFields(args.filter(({ text }, index) => index > 0 || text !== "--"))
   const pattern = scriptFlags.get(program)
   const at = pattern === undefined ? -1 : args.findIndex(({ text }) => pattern.test(text))
   if (at === -1) return undefined
   if (program !== "env") return args.slice(at + 1).find(({ text }) => !/^[-+][a-zA-Z]*$/.test(text) && text !== "--")
   const own = args[at]?.text.replace(/^-(?:[a-zA-Z]*S|-split-string=?)/, "") ?? ""
-  return joined([...own === "" ? [] : [known(own)], ...args.slice(at + 1)])
+  return joinFields([...own === "" ? [] : [toKnownField(own)], ...args.slice(at + 1)])
 }

@@ -2,7 +2,7 @@
  * Classification of a path in a command: the root, a system directory, a home, a raw disk, a file of this program, a file with
  * secrets in it. Only the text counts; links are judged where files are opened.
  */
-import { credentialDirectories, credentialFiles, home, isPlainSecret, ownName, tidy } from "../fence/SensitivePaths.ts"
+import { credentialDirectories, credentialFiles, home, isPlainSecret, ownName, tidyPath } from "../fence/SensitivePaths.ts"
 
 const systemDirectories = new Set([
   "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin",
@@ -11,21 +11,21 @@ const systemDirectories = new Set([
 ])
 
 /** Names the territory that would be lost with everything below a path. */
-export const territory = (path: string, cwd?: string): "root" | "system" | "home" | undefined => {
+export const classifyTerritory = (path: string, cwd?: string): "root" | "system" | "home" | undefined => {
   if (/^[a-z]:[\\/]*(?:\*(?:\.\*)?)?$/i.test(path)) return "root"
   if (
     /^(?:[a-z]:[\\/]*|%systemdrive%[\\/]*)(?:(?:windows|users)[\\/]*\*?$|program ?files)|^%(?:userprofile|systemroot|windir)%/i.test(path)
   ) {
     return "system"
   }
-  const tidied = tidy(path, cwd).toLowerCase()
+  const tidied = tidyPath(path, cwd).toLowerCase()
   if (tidied === "/") return "root"
   if (/^~[\w.-]*$/.test(tidied) || /^\/(?:home|users)\/[^/]+$/.test(tidied) || tidied === "/root") return "home"
-  return systemDirectories.has(tidied) || globsSystem(tidied) ? "system" : undefined
+  return systemDirectories.has(tidied) || isSystemGlob(tidied) ? "system" : undefined
 }
 
 /** The expression of a pattern of a shell; undefined where it has none, or a class that is not closed, which matches itself. */
-export const globExpression = (pattern: string): RegExp | undefined => {
+export const toGlobExpression = (pattern: string): RegExp | undefined => {
   const source = pattern.replace(/[.+^${}()|\\]/g, String.raw`\$&`).replace(/\*+/g, ".*").replace(/\?/g, ".").replace(/\[!/g, "[^")
   try {
     return /[*?[]/.test(pattern) && pattern.length <= 32 ? new RegExp(`^${source}$`) : undefined
@@ -35,8 +35,8 @@ export const globExpression = (pattern: string): RegExp | undefined => {
 }
 
 /** `/???`, `/[a-z]*`: a glob over the first names below the root. */
-const globsSystem = (path: string): boolean => {
-  const pattern = /^\/[^/]+$/.test(path) ? globExpression(path) : undefined
+const isSystemGlob = (path: string): boolean => {
+  const pattern = /^\/[^/]+$/.test(path) ? toGlobExpression(path) : undefined
   return pattern !== undefined && Array.from(systemDirectories).some((name) => pattern.test(name))
 }
 
@@ -48,12 +48,12 @@ export const isRawDevice = (path: string): boolean =>
 /** Credential directories whose names mean something else in a project. */
 const homeOnly = [".ssh", ".docker", ".kube"]
 
-const oneOf = (names: ReadonlyArray<string>): string => `(?:${names.map((name) => name.replaceAll(".", String.raw`\.`)).join("|")})`
+const makeAlternatives = (names: ReadonlyArray<string>): string => `(?:${names.map((name) => name.replaceAll(".", String.raw`\.`)).join("|")})`
 
 const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{hermes_home\})\/.`)
 
 /** True of a file in the home directory of this program. */
-export const isAgentFile = (path: string, cwd?: string): boolean => agentFile.test(tidy(path, cwd).toLowerCase())
+export const isAgentFile = (path: string, cwd?: string): boolean => agentFile.test(tidyPath(path, cwd).toLowerCase())
 
 const ownSecretFile = new RegExp(
   String.raw`(?:^|\/)\.hermes(?:$|\/(?:${ownName}|[^/]*[*?[]))|^\$\{?hermes_home\}?(?:$|\/(?:${ownName}|[^/]*[*?[]))|^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$`
@@ -61,17 +61,17 @@ const ownSecretFile = new RegExp(
 
 /** True when a path is a secret of this program, or what the system says of a process's environment and memory. */
 export const isOwnSecretFile = (path: string, cwd?: string): boolean =>
-  ownSecretFile.test(tidy(path, /^[$]/.test(path) ? undefined : cwd).toLowerCase()) || ownSecretFile.test(path.toLowerCase())
+  ownSecretFile.test(tidyPath(path, /^[$]/.test(path) ? undefined : cwd).toLowerCase()) || ownSecretFile.test(path.toLowerCase())
 
 /** A place of {@link isOwnSecretFile} in the code of another language. */
-export const namesOwnSecret = (code: string): boolean =>
+export const hasOwnSecretName = (code: string): boolean =>
   new RegExp(String.raw`\.hermes['",\s)/]{1,8}(?:\.env|config\.ya?ml|auth|state\.db|mcp-tokens|server\.key)|\/proc\/[^\s/]{1,64}\/environ|hermes_home`, "i").test(code)
 
 const secretFile = new RegExp(
   [
     String.raw`(?:^|\/)\.ssh(?:\/(?!known_hosts|config$|[^/]*\.pub$|authorized_keys)[^/]*)?$`,
-    String.raw`(?:^|\/)${oneOf(credentialDirectories.filter((name) => !homeOnly.includes(name)))}(?:\/|$)`,
-    String.raw`(?:^|\/)(?:${oneOf(credentialFiles)}|\.docker\/config\.json|\.kube\/config|\.kube)$`,
+    String.raw`(?:^|\/)${makeAlternatives(credentialDirectories.filter((name) => !homeOnly.includes(name)))}(?:\/|$)`,
+    String.raw`(?:^|\/)(?:${makeAlternatives(credentialFiles)}|\.docker\/config\.json|\.kube\/config|\.kube)$`,
     String.raw`^${home}\/\.(?:docker|kube)(?:\/|$)`,
     String.raw`(?:^|\/)\.hermes\/(?:auth\.json|auth|state\.db|mcp-tokens|server\.key)`,
     String.raw`(?:login\.keychain|keychains\/|logins\.json|key4\.db|login data|wallet\.dat|keystore\/)`,
@@ -82,6 +82,6 @@ const secretFile = new RegExp(
 
 /** True when a file is known to hold secrets. */
 export const isSecret = (path: string, cwd?: string): boolean => {
-  const tidied = tidy(path, cwd).toLowerCase()
+  const tidied = tidyPath(path, cwd).toLowerCase()
   return secretFile.test(tidied) || isPlainSecret(tidied)
 }

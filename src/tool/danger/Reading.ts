@@ -22,19 +22,19 @@
  *
  * Source: `ARCHITECTURE.md` §7 (walls: "without one, whatever is not known to read asks").
  */
-import { type Command, type Field, hasFlag, named, written } from "./Command.ts"
+import { type Command, type Field, hasFlag, parseNames, listRedirectTargets } from "./Command.ts"
 import * as EmbeddedCommands from "./EmbeddedCommands.ts"
 import * as PathClass from "./PathClass.ts"
 import { filePrograms } from "./reading/FilePrograms.ts"
 import { type Grammar, matchCommand } from "./reading/FlagGrammar.ts"
 import { readSubcommand } from "./reading/GitFlags.ts"
 import { machinePrograms, verbs, versioned, versionFlags } from "./reading/MachinePrograms.ts"
-import { hasWholeNames, scripted, staysBelow } from "./reading/ScriptedPrograms.ts"
+import { hasWholeNames, scripted, isBelowDirectory } from "./reading/ScriptedPrograms.ts"
 import { builtins, findShellScript, isPlainWrapper, isWrapping, tests } from "./reading/ShellBuiltins.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
 
 /** Programs that show nothing of what is in a file. */
-const blind = named(`
+const blind = parseNames(`
   ls dir vdir pwd wc stat which type whereis df du basename dirname realpath readlink md5sum sha1sum sha224sum sha256sum sha384sum sha512sum
   b2sum cksum shasum echo printf test [ [[ cd pushd sleep seq command
 `)
@@ -42,7 +42,7 @@ const blind = named(`
 const systemDirectory = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
 
 /** The program by its name alone, or from a directory of the system; undefined for any other. */
-const programOf = ({ called: { commands, glob, text, unknown, varies }, program }: Command): string | undefined => {
+const readProgram = ({ called: { commands, glob, text, unknown, varies }, program }: Command): string | undefined => {
   // A variable may turn out to be nothing, and the next word to be the program.
   if (unknown || varies || commands.length > 0 || glob && !text.startsWith("[")) return undefined
   return text.includes("/") && !systemDirectory.test(text) || !text.endsWith(program) ? undefined : program
@@ -57,17 +57,17 @@ const isOpen = (field: Field): boolean => isRuntime(field) || field.glob && /^[*
 const daily = /(?:^|\/)\.env(?:\.[^/]*)?$/i
 
 /** Values of flags and paths behind a colon (`HEAD:.env`) are paths too. */
-const withParts = (arg: string): ReadonlyArray<string> => {
+const listPathParts = (arg: string): ReadonlyArray<string> => {
   const parts = [arg.slice(arg.indexOf("=") + 1), arg.slice(arg.lastIndexOf(":") + 1), arg.replace(/^-[A-Za-z]/, "")]
   return [arg, ...parts.filter((part) => part !== arg)]
 }
 
 /** True when a program would show a secret, or a file of a place that only the machine knows. */
-const showsSecret = (program: string, { args, cwd, fields, isAway, redirects }: Command): boolean => {
+const canShowSecret = (program: string, { args, cwd, fields, isAway, redirects }: Command): boolean => {
   if (blind.has(program)) return false
   if (isAway) return true
   const inputs = redirects.filter(({ operator }) => operator.startsWith("<"))
-  const paths = [...args.flatMap(withParts), ...inputs.map(({ target }) => target.text)]
+  const paths = [...args.flatMap(listPathParts), ...inputs.map(({ target }) => target.text)]
   // A pattern may stand for what its words do not say.
   if (redirects.some(({ target }) => target.glob) || fields.some(({ glob, text }) => glob && (/^[/~]|(?:^|\/)\.[^/]*[*?[]/.test(text) || cwd !== undefined))) return true
   const isRecursive = program === "rg" || /^(?:[ef]?grep|diff)$/.test(program) && hasFlag(args, "rR", ["recursive", "dereference-recursive"])
@@ -97,14 +97,14 @@ const hasKnownWords = ({ open }: Grammar, fields: ReadonlyArray<Field>): boolean
   open === "values" || fields.every((field) => open === "files" ? !isRuntime(field) : !isOpen(field))
 
 /** True when the words behind the first one, which says what the program does, only read. */
-const matchesVerb = (table: ReadonlyMap<string, Grammar>, command: Command): boolean => {
+const isVerbMatch = (table: ReadonlyMap<string, Grammar>, command: Command): boolean => {
   const [verb, ...rest] = command.fields
   const grammar = verb === undefined || verb.unknown || verb.varies ? undefined : table.get(verb.text)
   return grammar !== undefined && !command.fields.some(isOpen) && matchCommand(grammar, command, rest) !== undefined
 }
 
 /** In the directory of the call alone: the settings of another repository may name programs. */
-const readsRepository = (command: Command): boolean => {
+const isRepositoryRead = (command: Command): boolean => {
   if (command.cwd !== undefined || command.isAway || command.fields.some(isOpen)) return false
   const found = readSubcommand(command.fields)
   return found !== undefined && matchCommand(found.grammar, command, found.rest) !== undefined
@@ -114,7 +114,7 @@ const readsRepository = (command: Command): boolean => {
 const isOutsideOfProcesses = ({ fields }: Command): boolean => fields.every(({ glob, shown }) => !glob && !/^\/*proc\/+[\d$*s]/.test(shown))
 
 /** True when no flag of a program could do more than read: `xargs` and patterns for files may hand it any word. */
-const takesAnyWord = (program: string): boolean => {
+const canTakeAnyWord = (program: string): boolean => {
   const grammar = filePrograms.get(program) ?? machinePrograms.get(program)
   return program === "echo" || grammar !== undefined && grammar.open !== "closed"
 }
@@ -126,9 +126,9 @@ const hasPlainWords = (program: string, command: Command): boolean => {
   if (args.length === 1 && (/^--(?:version|help)$/.test(only) || only === versionFlags.get(program))) {
     return versioned.has(program) || filePrograms.has(program)
   }
-  if (program === "git") return readsRepository(command)
+  if (program === "git") return isRepositoryRead(command)
   const table = verbs.get(program)
-  if (table !== undefined) return matchesVerb(table, command)
+  if (table !== undefined) return isVerbMatch(table, command)
   const test = tests.get(program)
   if (test !== undefined) return test(command)
   const script = scripted.get(program)
@@ -150,21 +150,21 @@ const isPlainAssignment =
     })
 
 /** True when no redirection writes a file, or opens a connection. */
-const redirectsPlainly = (command: Command): boolean =>
-  written(command).every((path) => path === "/dev/null") &&
+const hasPlainRedirects = (command: Command): boolean =>
+  listRedirectTargets(command).every((path) => path === "/dev/null") &&
   command.redirects.every(
     ({ target }) => (!target.unknown || target.commands.length > 0) && !/^\/dev\/(?:tcp|udp)\//.test(target.text)
   )
 
 /** Programs to which no value of a variable is a flag that does more than read, or the name of a file that they show. */
-const speaking = named("echo true false : expr sleep type")
+const speaking = parseNames("echo true false : expr sleep type")
 
 /** True when the variables in a command have values that cannot make it another one. */
 const hasPlainVariables = (program: string, { fields }: Command, isSettled: boolean): boolean => {
   if (speaking.has(program) || !fields.some(({ varies }) => varies)) return true
-  if (!isSettled) return blind.has(program) && takesAnyWord(program)
+  if (!isSettled) return blind.has(program) && canTakeAnyWord(program)
   return (
-    takesAnyWord(program) ||
+    canTakeAnyWord(program) ||
     tests.has(program) ||
     builtins.has(program) ||
     !fields.some((field) => field.varies && field.splits)
@@ -181,7 +181,7 @@ const runsReadingScript = (command: Command): boolean => {
   if (script === undefined || command.wrappers.some((wrapper) => !isWrapping(wrapper) || wrapper === "xargs")) return false
   const { commands, fault } = ScriptInterpreter.read(script, command.cwd)
   // One level is enough for what is read every day, and keeps the work linear.
-  return fault === undefined && !commands.some(({ program }) => EmbeddedCommands.shells.has(program)) && onlyReads(script, commands)
+  return fault === undefined && !commands.some(({ program }) => EmbeddedCommands.shells.has(program)) && isOnlyReading(script, commands)
 }
 
 /**
@@ -190,19 +190,19 @@ const runsReadingScript = (command: Command): boolean => {
  */
 const isLooking = (command: Command, isSettled: boolean): boolean => {
   const { assignments, called, cwd, wrappers } = command
-  if (!redirectsPlainly(command)) return false
+  if (!hasPlainRedirects(command)) return false
   if (called.text === "" && !called.unknown) {
-    return called.commands.length === 0 && assignments.every(isPlainAssignment(cwd)) && !showsSecret("", command)
+    return called.commands.length === 0 && assignments.every(isPlainAssignment(cwd)) && !canShowSecret("", command)
   }
-  const program = programOf(command)
-  if (program === undefined || !assignments.every(isPlainSetting(program)) || showsSecret(program, command))
+  const program = readProgram(command)
+  if (program === undefined || !assignments.every(isPlainSetting(program)) || canShowSecret(program, command))
     return false
   if (isWrapping(program)) return isPlainWrapper(command)
   if (EmbeddedCommands.shells.has(program) && command.fields.length > 1) return runsReadingScript(command)
   if (!hasPlainVariables(program, command, isSettled) || !hasPlainWords(program, command)) return false
   // Names from elsewhere may be those of any file, and may look like flags.
   if (wrappers.includes("xargs"))
-    return takesAnyWord(program) && (blind.has(program) || command.input.every(staysBelow))
+    return canTakeAnyWord(program) && (blind.has(program) || command.input.every(isBelowDirectory))
   return wrappers.every(isWrapping) || hasWholeNames(command)
 }
 
@@ -210,7 +210,7 @@ const isLooking = (command: Command, isSettled: boolean): boolean => {
 const computes = /\(\(|\$\[|\$\{(?![A-Za-z_]\w*(?:\}|:?-|%|#))|\$\{#|\w\[[^\]]{0,200}\]?\+?=|\{[A-Za-z_]\w*\}[<>&]/
 
 /** True when each variable of a line is set once, to words that are no flags. */
-const settlesVariables = (commands: ReadonlyArray<Command>): boolean => {
+const hasSettledVariables = (commands: ReadonlyArray<Command>): boolean => {
   const names = new Set<string>()
   return commands.every(({ assignments, program }) =>
     program !== "read" && assignments.every(([name, value]) => {
@@ -226,10 +226,10 @@ export const computesValues = (line: string): boolean => computes.test(line)
 /** Returns the test for those commands of a line that are known to do nothing but look. */
 export const makeLookTest = (line: string, commands: ReadonlyArray<Command>): (command: Command) => boolean => {
   if (computesValues(line)) return () => false
-  const isSettled = settlesVariables(commands)
+  const isSettled = hasSettledVariables(commands)
   return (command) => isLooking(command, isSettled)
 }
 
 /** True when all commands of a line, as they were read from it, are known to do nothing but look. */
-export const onlyReads = (line: string, commands: ReadonlyArray<Command>): boolean =>
+export const isOnlyReading = (line: string, commands: ReadonlyArray<Command>): boolean =>
   commands.length > 0 && commands.every(makeLookTest(line, commands))

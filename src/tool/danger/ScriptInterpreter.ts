@@ -7,12 +7,12 @@
  * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. What does not fit is a
  * `fault`, and the floor fails closed on it.
  */
-import { byName, type Command, type Field, hasFlag, known, operands, type Redirect } from "./Command.ts"
+import { makeTable, type Command, type Field, hasFlag, toKnownField, selectOperands, type Redirect } from "./Command.ts"
 import * as WordExpansion from "./WordExpansion.ts"
 import * as EmbeddedCommands from "./EmbeddedCommands.ts"
 import * as Syntax from "../shell/ShellScript.ts"
 import * as Tree from "../shell/ShellTree.ts"
-import { tidy } from "../fence/SensitivePaths.ts"
+import { tidyPath } from "../fence/SensitivePaths.ts"
 import * as Wrappers from "./Wrappers.ts"
 
 /** Depth to which scripts stand in scripts, and programs run programs. */
@@ -37,7 +37,7 @@ interface Frame {
 const closers: Readonly<Record<string, string>> = {
   "{": "}", "(": ")", "if": "fi", "while": "done", "until": "done", "for": "done", "select": "done", "case": "esac"
 }
-const nameless = known("")
+const nameless = toKnownField("")
 const connecting = new Set(["!", "then", "else", "elif", "do", "time"])
 const assignment = /^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=/
 /** Length of the longest directory that is followed; a longer chain of `cd` counts as unknown. */
@@ -60,7 +60,7 @@ const changeDirectory = ({ cwd, isAway }: Place, { args, fields, program }: Comm
   const { glob, text, unknown } = target
   if (unknown || text === "") return { cwd: undefined, isAway: isAway || !isTopLevel(target) }
   const isAbsolute = text.startsWith("/") || text.startsWith("~")
-  const path = isAbsolute ? text : tidy(text, cwd)
+  const path = isAbsolute ? text : tidyPath(text, cwd)
   const isLong = path.length > maxDirectory
   return { cwd: isLong ? undefined : path, isAway: glob || isLong || isAway && !isAbsolute }
 }
@@ -68,15 +68,15 @@ const changeDirectory = ({ cwd, isAway }: Place, { args, fields, program }: Comm
 const declaring = new Set(["export", "declare", "local", "readonly", "typeset"])
 
 /** The name that a word assigns to, when its text begins with `NAME=` outside of quotes. */
-const assigns = (word: Tree.Word): string | undefined => {
+const readAssignedName = (word: Tree.Word): string | undefined => {
   const [first] = word
   return first?._tag === "Text" && !first.quoted ? assignment.exec(first.text)?.[1] : undefined
 }
 
-const escaped = (text: string): string =>
+const decodeEscapes = (text: string): string =>
   text.replace(
     /\\(x[0-9a-f]{1,2}|u[0-9a-f]{1,4}|U[0-9a-f]{1,8}|[0-7]{1,4}|[\s\S])/gi,
-    (_, after: string) => Tree.escape(after)[1]
+    (_, after: string) => Tree.readEscape(after)[1]
   )
 
 const fromBase64 = (text: string): string | undefined => {
@@ -92,24 +92,24 @@ const fromHex = (text: string): string =>
   (text.replace(/0x|\\x|[^0-9a-fA-F]/g, "").match(/../g) ?? []).map((pair) => String.fromCharCode(Number.parseInt(pair, 16))).join("")
 
 /** Programs that write what they read, in another form. */
-const filters = byName<(text: string, args: ReadonlyArray<string>) => string | undefined>([
-  ["cat tee", (text, args) => operands(args).every((arg) => arg === "-") ? text : undefined],
+const filters = makeTable<(text: string, args: ReadonlyArray<string>) => string | undefined>([
+  ["cat tee", (text, args) => selectOperands(args).every((arg) => arg === "-") ? text : undefined],
   ["rev", (text) => text.split("\n").map((line) => Array.from(line).reverse().join("")).join("\n")],
   ["base64 openssl", (text, args) => hasFlag(args, "dD", ["decode"]) ? fromBase64(text) : undefined],
   ["xxd", (text, args) => hasFlag(args, "r") ? fromHex(text) : undefined]
 ])
 
 /** Computes what a command writes to its standard output, to see through `echo … | base64 -d | sh`; `undefined` when that is not known. */
-const output = ({ args, fields, program, stdin }: Command): string | undefined => {
+const computeOutput = ({ args, fields, program, stdin }: Command): string | undefined => {
   if (fields.some(({ unknown }) => unknown)) return undefined
   if (program === "echo") {
     const end = args.findIndex((arg) => !/^-[neE]+$/.test(arg))
     const text = end === -1 ? "" : args.slice(end).join(" ")
-    return args.slice(0, end === -1 ? args.length : end).some((flag) => flag.includes("e")) ? escaped(text) : text
+    return args.slice(0, end === -1 ? args.length : end).some((flag) => flag.includes("e")) ? decodeEscapes(text) : text
   }
   if (program === "printf") {
     const [format = "", ...values] = args[0] === "--" ? args.slice(1) : args
-    return /%(?![sb])|%.*%/s.test(format) ? undefined : escaped(format).replace(/%[sb]/, () => values.join(" "))
+    return /%(?![sb])|%.*%/s.test(format) ? undefined : decodeEscapes(format).replace(/%[sb]/, () => values.join(" "))
   }
   return stdin === undefined ? undefined : filters.get(program)?.(stdin, args)
 }
@@ -181,7 +181,7 @@ class Reader {
       let at = 0
       let closed: Frame | undefined
       for (; at < words.length; at++) {
-        const word = Tree.keyword(words[at])
+        const word = Tree.readKeyword(words[at])
         if (word === undefined) break
         const frame = frames.at(-1)
         if (frame !== undefined && word === frame.closer) {
@@ -199,15 +199,15 @@ class Reader {
           }
         } else if (word === "function") {
           at++
-          pending = Tree.keyword(words[at])
+          pending = Tree.readKeyword(words[at])
           this.#setName(`${pending ?? ""}()`, "")
-          if (Tree.keyword(words[at + 1]) === "()") at++
+          if (Tree.readKeyword(words[at + 1]) === "()") at++
         } else if (!connecting.has(word)) break
-        else if (word === "time" && Tree.keyword(words[at + 1]) === "-p") at++
+        else if (word === "time" && Tree.readKeyword(words[at + 1]) === "-p") at++
       }
       if (frames.length > maxGroups) this.fault ??= "it nests too deeply"
       const rest = words.slice(at)
-      const defined = Tree.literal(rest[1] ?? []) === "()" ? Tree.literal(rest[0] ?? []) : undefined
+      const defined = Tree.readLiteral(rest[1] ?? []) === "()" ? Tree.readLiteral(rest[0] ?? []) : undefined
       if (defined !== undefined) {
         pending = defined
         this.#setName(`${defined}()`, "")
@@ -266,14 +266,14 @@ class Reader {
     let index = 0
     for (; index < words.length; index++) {
       const word = words[index] ?? []
-      const name = assigns(word)
+      const name = readAssignedName(word)
       if (name === undefined) break
       assignments.push(this.#assign(name, WordExpansion.expandWhole(word, this.#scope)))
     }
     const fields = words.slice(index).flatMap((word) => WordExpansion.expand(word, this.#scope))
     const document = redirects.findLast(({ operator }) => operator.startsWith("<<"))
     const file = redirects.findLast(({ operator, target }) => operator === "<" && target.commands.length > 0)?.target.commands.at(-1)
-    const piped = file === undefined ? flow.stdin : output(file)
+    const piped = file === undefined ? flow.stdin : computeOutput(file)
     const stdin = document === undefined ? piped : document.target.unknown ? undefined : document.target.text
     const input = document === undefined ? flow.input : [...flow.input, ...document.target.commands]
     if (fields.length === 0 && redirects.length === 0 && assignments.length === 0) return undefined
@@ -295,13 +295,13 @@ class Reader {
     let wrappers = rest.wrappers
     for (let layer = 0; layer < maxNesting; layer++) {
       const [first, ...args] = words
-      const program = first === undefined ? "" : Wrappers.resolved(first)
+      const program = first === undefined ? "" : Wrappers.resolveProgram(first)
       const command: Command = { ...rest, program, called: first ?? nameless, args: args.map(({ text }) => text), fields: args, wrappers }
       this.out.push(command)
       this.#effects(command)
-      for (const inner of Wrappers.executed(program, args)) this.#layers(inner, { ...rest, wrappers: [...wrappers, program] })
-      const inner = Wrappers.wrapped(program, args, command.stdin)
-      if (inner === undefined || inner.length === 0) return output(command)
+      for (const inner of Wrappers.listExecuted(program, args)) this.#layers(inner, { ...rest, wrappers: [...wrappers, program] })
+      const inner = Wrappers.unwrapCommand(program, args, command.stdin)
+      if (inner === undefined || inner.length === 0) return computeOutput(command)
       wrappers = [...wrappers, program]
       words = inner
     }
@@ -322,23 +322,23 @@ class Reader {
       const name = args.findLast((arg) => /^[A-Za-z_]\w*$/.test(arg))
       if (name !== undefined) this.#variables.set(name, stdin.trimEnd())
     } else if (program === "printf" && args[0] === "-v") {
-      const written = output({ ...command, args: args.slice(2), fields: fields.slice(2) })
+      const written = computeOutput({ ...command, args: args.slice(2), fields: fields.slice(2) })
       if (written !== undefined && args[1] !== undefined) this.#variables.set(args[1], written)
     }
-    const script = EmbeddedCommands.scriptOf(program, fields)
+    const script = EmbeddedCommands.findScript(program, fields)
     if (script !== undefined) {
       const run = () => this.text(script.text, command.input, stdin, !script.unknown)
       if (program === "eval") run()
       else this.#apart(run)
-    } else if (stdin !== undefined && readsScript(command)) this.#apart(() => this.text(stdin, [], undefined, false))
-    for (const text of EmbeddedCommands.embeddedCommands(command)) {
+    } else if (stdin !== undefined && isScriptReader(command)) this.#apart(() => this.text(stdin, [], undefined, false))
+    for (const text of EmbeddedCommands.listEmbeddedCommands(command)) {
       if (text !== "") this.#apart(() => this.text(text, [], undefined, false))
     }
   }
 }
 
 /** A shell, or `source`, without a file to read. */
-const readsScript = ({ args, fields, program }: Command): boolean => {
+const isScriptReader = ({ args, fields, program }: Command): boolean => {
   if (program === "source" || program === ".") return args[0] === "/dev/stdin" || args[0] === "-"
   return EmbeddedCommands.shells.has(program) &&
     (fields.every(({ text }) => text.startsWith("-")) || args.includes("-s") || args.includes("/dev/stdin"))

@@ -20,27 +20,27 @@ export interface Scope {
 const wellKnown = new Map([["HOME", "~"], ["IFS", " \t\n"], ["#", "0"], ...Array.from("@*123456789", (name) => [name, ""] as const)])
 const pathLike = new Set(["HOME", "PWD", "OLDPWD", "PATH", "SHELL", "TMPDIR"])
 
-const draft = () => ({ text: "", shown: "", unknown: false, splits: false, glob: false, started: false, commands: new Array<Command>() })
+const makeDraft = () => ({ text: "", shown: "", unknown: false, splits: false, glob: false, started: false, commands: new Array<Command>() })
 
-const operandText = (word: Word, scope: Scope): { readonly text: string; readonly known: boolean } => {
+const readOperand = (word: Word, scope: Scope): { readonly text: string; readonly known: boolean } => {
   const fields = expandParts(word.map((part) => ({ ...part, quoted: true })), scope)
   return { text: fields.map(({ text }) => text).join(" "), known: fields.every(({ unknown }) => !unknown) }
 }
 
-const wordsOf = (value: string, { words }: Scope): ReadonlyArray<string> => {
+const readWords = (value: string, { words }: Scope): ReadonlyArray<string> => {
   const known = words.get(value) ?? value.split(/\s+/)
   words.set(value, known)
   return known
 }
 
 /** The value of a variable with its operator; `undefined` when it is not known. */
-const valueOf = (part: Part & { readonly _tag: "Variable" }, scope: Scope): string | undefined => {
-  const { known, text } = operandText(part.operand, scope)
+const readVariable = (part: Part & { readonly _tag: "Variable" }, scope: Scope): string | undefined => {
+  const { known, text } = readOperand(part.operand, scope)
   const subscript = /^(\w+)\[(.*)\]$/.exec(part.name)
   const name = subscript?.[1] ?? part.name
   const own = scope.variables.get(name) ?? wellKnown.get(name)
   const index = subscript?.[2]
-  const value = own !== undefined && index !== undefined && /^\d{1,4}$/.test(index) ? wordsOf(own, scope)[Number(index)] ?? "" : own
+  const value = own !== undefined && index !== undefined && /^\d{1,4}$/.test(index) ? readWords(own, scope)[Number(index)] ?? "" : own
   switch (part.operator) {
     case "":
       return value
@@ -77,13 +77,13 @@ const valueOf = (part: Part & { readonly _tag: "Variable" }, scope: Scope): stri
 }
 
 /** Returns the pattern that separates words; the script may have set `IFS`. */
-const separatorsOf = (set: string | undefined): RegExp =>
+const makeSeparators = (set: string | undefined): RegExp =>
   set === undefined || set === "" || set.length > 16
     ? /[ \t\n]+/
     : new RegExp(`[ \\t\\n${set.replace(/[\]\\^-]/g, String.raw`\$&`)}]+`)
 
 /** A substitution's output without the line ends at its end, as a shell takes it. */
-const withoutNewlines = (output: string): string => {
+const trimNewlines = (output: string): string => {
   let end = output.length
   while (end > 0 && output.charCodeAt(end - 1) === 10) end--
   return output.slice(0, end)
@@ -92,13 +92,13 @@ const withoutNewlines = (output: string): string => {
 /** Fields of a word whose braces are expanded. */
 const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
   const done: Array<Field> = []
-  let now = draft()
+  let now = makeDraft()
   const varies = word.some(({ _tag }) => _tag === "Variable")
-  const separators = separatorsOf(scope.variables.get("IFS"))
-  const finish = (): void => {
+  const separators = makeSeparators(scope.variables.get("IFS"))
+  const finishField = (): void => {
     const { started, ...field } = now
     if (started) done.push({ ...field, varies })
-    now = draft()
+    now = makeDraft()
   }
   const append = (value: string, quoted: boolean): void => {
     if (!scope.spend(value.length)) {
@@ -113,11 +113,11 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
       return
     }
     value.split(separators).forEach((piece, index) => {
-      if (index > 0) finish()
+      if (index > 0) finishField()
       if (piece !== "") append(piece, false)
     })
   }
-  const unknown = (shown: string, quoted: boolean): void => {
+  const appendUnknown = (shown: string, quoted: boolean): void => {
     now.unknown = now.started = true
     now.splits ||= !quoted
     now.shown += shown
@@ -134,9 +134,9 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
         }
         break
       case "Variable": {
-        const value = valueOf(part, scope)
+        const value = readVariable(part, scope)
         now.splits ||= !part.quoted && !now.started && !wellKnown.has(part.name)
-        if (value === undefined) unknown(part.name === "((" ? "$((…))" : `$${part.name}`, part.quoted)
+        if (value === undefined) appendUnknown(part.name === "((" ? "$((…))" : `$${part.name}`, part.quoted)
         // A list keeps its items apart, quoted or not.
         else append(value, part.quoted && part.name !== "@" && !part.name.endsWith("[@]"))
         break
@@ -144,17 +144,17 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
       case "Substitution": {
         const { commands, output } = scope.run(part.script)
         for (const command of commands) now.commands.push(command)
-        if (part.asFile || output === undefined) unknown(part.asFile ? "<(…)" : "$(…)", part.quoted || part.asFile)
-        else append(withoutNewlines(output), part.quoted)
+        if (part.asFile || output === undefined) appendUnknown(part.asFile ? "<(…)" : "$(…)", part.quoted || part.asFile)
+        else append(trimNewlines(output), part.quoted)
       }
     }
   }
-  finish()
+  finishField()
   return done
 }
 
 /** `{a,b}` within one piece of unquoted text: one word for each alternative. Other braces leave their word unknown. */
-const braces = (word: Word): ReadonlyArray<Word> => {
+const expandBraces = (word: Word): ReadonlyArray<Word> => {
   const at = word.findIndex((part) => part._tag === "Text" && !part.quoted && part.text.includes("{"))
   const part = word[at]
   const [, before, list, after] = part?._tag === "Text" ? /^([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)$/.exec(part.text) ?? [] : []
@@ -164,17 +164,17 @@ const braces = (word: Word): ReadonlyArray<Word> => {
 
 /** The fields that a word becomes. */
 export const expand = (word: Word, scope: Scope): ReadonlyArray<Field> =>
-  braces(word).flatMap((alternative) => expandParts(alternative, scope))
+  expandBraces(word).flatMap((alternative) => expandParts(alternative, scope))
 
 /** The one field that a word becomes where words are not split: assignments, targets of redirections. */
 export const expandWhole = (word: Word, scope: Scope): Field => {
   const fields = expandParts(word, scope)
   const [first] = fields
-  return first !== undefined && fields.length === 1 ? first : joined(fields)
+  return first !== undefined && fields.length === 1 ? first : joinFields(fields)
 }
 
 /** One field of several, as `eval` reads them. */
-export const joined = (fields: ReadonlyArray<Field>): Field => ({
+export const joinFields = (fields: ReadonlyArray<Field>): Field => ({
   text: fields.map(({ text }) => text).join(" "),
   shown: fields.map(({ shown }) => shown).join(" "),
   unknown: fields.some(({ unknown }) => unknown),

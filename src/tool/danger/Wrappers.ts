@@ -2,18 +2,18 @@
  * Programs that run another program, and the first word of that. An unlisted one is a command that is not known; the floor looks
  * through it too ({@link FloorRules.rules}).
  */
-import { type Field, known, named, programName } from "./Command.ts"
-import { globExpression } from "./PathClass.ts"
+import { type Field, toKnownField, parseNames, toProgramName } from "./Command.ts"
+import { toGlobExpression } from "./PathClass.ts"
 
 /** Programs that run the rest of their words. */
-const wrappers = named(`
+const wrappers = parseNames(`
   sudo doas pkexec env command exec builtin nice ionice stdbuf nohup setsid time gtime unshare nsenter strace ltrace
   watch xargs parallel busybox toybox proxychains proxychains4 torsocks torify firejail runuser chronic caffeinate eatmydata fakeroot
   setpriv prlimit systemd-run coproc winpty numactl choom valgrind entr xvfb-run
 `)
 
 /** Those with a word of their own before the program. */
-const skipping = named("timeout gtimeout chroot flock taskset gosu su-exec chrt setarch faketime ssh mosh")
+const skipping = parseNames("timeout gtimeout chroot flock taskset gosu su-exec chrt setarch faketime ssh mosh")
 
 /** Programs that run another one behind a word of theirs: `bundle exec`. */
 const runners: ReadonlyArray<readonly [program: RegExp, verb: RegExp]> = [
@@ -22,7 +22,7 @@ const runners: ReadonlyArray<readonly [program: RegExp, verb: RegExp]> = [
   [/^(?:docker|podman|nerdctl|docker-compose)$/, /^(?:exec|run)$/],
   [/^perf$/, /^(?:stat|record|trace)$/]
 ]
-const selfRunning = named("npx bunx pnpx uvx")
+const selfRunning = parseNames("npx bunx pnpx uvx")
 
 /** Flags whose value is the next word. */
 const valued = /^(?:-[ugahpnCRTUkcasIdLw]|--(?:user|group|unset|chdir|signal|kill-after|name|workdir))$/
@@ -35,7 +35,7 @@ const ownWord = /^(?:-|[A-Za-z_]\w*=)/
 const plainValue = /^(?:\d+(?:\.\d+)?[smhd]?|\{\})$/
 
 /** The first word that is neither a flag, nor the value of one, nor an assignment. */
-const programAt = (program: string, args: ReadonlyArray<Field>, start: number): number => {
+const findProgramAt = (program: string, args: ReadonlyArray<Field>, start: number): number => {
   let index = start
   for (; index < args.length; index++) {
     const text = args[index]?.text ?? ""
@@ -51,30 +51,30 @@ const programAt = (program: string, args: ReadonlyArray<Field>, start: number): 
 const isLookup = (program: string, args: ReadonlyArray<Field>): boolean =>
   program === "command" && /^-[pvV]*[vV][pvV]*$/.test(args[0]?.text ?? "")
 
-const position = (program: string, args: ReadonlyArray<Field>): number | undefined => {
+const findPosition = (program: string, args: ReadonlyArray<Field>): number | undefined => {
   if (isLookup(program, args)) return undefined
-  if (wrappers.has(program)) return programAt(program, args, 0)
-  if (skipping.has(program)) return programAt(program, args, programAt(program, args, 0) + 1)
-  if (selfRunning.has(program)) return programAt(program, args, 0)
+  if (wrappers.has(program)) return findProgramAt(program, args, 0)
+  if (skipping.has(program)) return findProgramAt(program, args, findProgramAt(program, args, 0) + 1)
+  if (selfRunning.has(program)) return findProgramAt(program, args, 0)
   const runner = runners.find(([name]) => name.test(program))
-  const verb = programAt(program, args, /^(?:compose|container)$/.test(args[0]?.text ?? "") ? 1 : 0)
+  const verb = findProgramAt(program, args, /^(?:compose|container)$/.test(args[0]?.text ?? "") ? 1 : 0)
   if (runner?.[1].test(args[verb]?.text ?? "") !== true) return undefined
-  const at = programAt(program, args, verb + 1)
-  return /^(?:docker|podman|nerdctl|kubectl|docker-compose|direnv)$/.test(program) ? programAt(program, args, at + 1) : at
+  const at = findProgramAt(program, args, verb + 1)
+  return /^(?:docker|podman|nerdctl|kubectl|docker-compose|direnv)$/.test(program) ? findProgramAt(program, args, at + 1) : at
 }
 
 /** Returns the command that a wrapper runs; undefined when it is no wrapper, or runs nothing. */
-export const wrapped = (program: string, args: ReadonlyArray<Field>, stdin: string | undefined): ReadonlyArray<Field> | undefined => {
-  const at = position(program, args)
+export const unwrapCommand = (program: string, args: ReadonlyArray<Field>, stdin: string | undefined): ReadonlyArray<Field> | undefined => {
+  const at = findPosition(program, args)
   const inner = at === undefined ? [] : args.slice(at)
   if (inner.length === 0) return undefined
   return stdin === undefined || program !== "xargs" && program !== "parallel"
     ? inner
-    : [...inner, ...stdin.split(/\s+/).filter((item) => item !== "").slice(0, 256).map(known)]
+    : [...inner, ...stdin.split(/\s+/).filter((item) => item !== "").slice(0, 256).map(toKnownField)]
 }
 
 /** Commands after `-exec` and its kin of `find` and `fd`. */
-export const executed = (program: string, args: ReadonlyArray<Field>): ReadonlyArray<ReadonlyArray<Field>> => {
+export const listExecuted = (program: string, args: ReadonlyArray<Field>): ReadonlyArray<ReadonlyArray<Field>> => {
   if (!/^(?:find|gfind|fd|fdfind|bfs)$/.test(program)) return []
   const out: Array<ReadonlyArray<Field>> = []
   for (let index = 0; index < args.length; index++) {
@@ -92,8 +92,8 @@ export const executed = (program: string, args: ReadonlyArray<Field>): ReadonlyA
 const globbed = ["rm", "dd", "mkfs.ext4", "shutdown", "reboot", "bash", "sh", "curl", "chmod", "sudo", "find", "kill", "shred", "wipefs", "cat", "python3"]
 
 /** The program of a first word, through what only globs hide: `/bin/r?`. */
-export const resolved = ({ glob, text }: Field): string => {
-  const name = programName(text)
-  const pattern = glob && name.length <= 24 ? globExpression(name) : undefined
+export const resolveProgram = ({ glob, text }: Field): string => {
+  const name = toProgramName(text)
+  const pattern = glob && name.length <= 24 ? toGlobExpression(name) : undefined
   return globbed.find((known) => pattern?.test(known)) ?? name
 }

@@ -13,12 +13,12 @@
  * Pure. **Gotchas**: defence in depth, not a boundary: a script or a binary writes where it wants. Links are followed by the
  * caller, where it can.
  */
-import { named } from "../danger/Command.ts"
+import { parseNames } from "../danger/Command.ts"
 import { isOwnSecretFile } from "../danger/PathClass.ts"
 import { interpreters } from "../danger/EmbeddedCommands.ts"
-import { blind, sources } from "../danger/rules/Explanations.ts"
+import { blind, listSources } from "../danger/rules/Explanations.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
-import { isOwnSecret, runsLater, tidy } from "./SensitivePaths.ts"
+import { isOwnSecret, describeLaterRun, tidyPath } from "./SensitivePaths.ts"
 
 /** Directories that a path is judged by; absolute, normalised. */
 export interface Surroundings {
@@ -34,34 +34,34 @@ export interface Surroundings {
   readonly inherited?: ReadonlyArray<string> | undefined
 }
 
-const within = (path: string, root: string): boolean => root === "/" || path === root || path.startsWith(`${root}/`)
+const isWithin = (path: string, root: string): boolean => root === "/" || path === root || path.startsWith(`${root}/`)
 
-const withHome = (path: string, home: string | undefined): string =>
-  home !== undefined && within(path, home) ? `~${path.slice(home.length)}` : path
+const toHomePath = (path: string, home: string | undefined): string =>
+  home !== undefined && isWithin(path, home) ? `~${path.slice(home.length)}` : path
 
 /** Reason to ask before a write to a place outside. */
 export const outside = "write outside of the working tree"
 
 /** Reason to ask before a write to an absolute path; undefined where none is needed. */
 export const judge = (path: string, places: Surroundings): string | undefined => {
-  const inside = (roots: ReadonlyArray<string>): boolean => roots.some((root) => within(path, root))
-  if (inside(places.agentHomes)) return "write into the home directory of hermes"
-  const later = runsLater(withHome(path, places.home))
+  const isInside = (roots: ReadonlyArray<string>): boolean => roots.some((root) => isWithin(path, root))
+  if (isInside(places.agentHomes)) return "write into the home directory of hermes"
+  const later = describeLaterRun(toHomePath(path, places.home))
   if (later !== undefined) return `change of ${later}`
-  if (inside(places.temporary)) return undefined
+  if (isInside(places.temporary)) return undefined
   const { inherited } = places
-  return inside(places.roots) && (inherited === undefined || inside(inherited)) ? undefined : outside
+  return isInside(places.roots) && (inherited === undefined || isInside(inherited)) ? undefined : outside
 }
 
-const contained = named("docker podman nerdctl kubectl docker-compose ssh")
+const contained = parseNames("docker podman nerdctl kubectl docker-compose ssh")
 
 /** An absolute path; undefined for one that only the machine knows, and for one on another machine. */
-const absolute = (given: string, base: string | undefined, { cwd, home }: Surroundings): string | undefined => {
+const toAbsolutePath = (given: string, base: string | undefined, { cwd, home }: Surroundings): string | undefined => {
   const path = given.replace(/^(?:\$HOME|\$\{HOME\}|~)(?=\/|$)/, home ?? "~").replace(/^(?:\$PWD|\$\{PWD\})(?=\/|$)/, ".")
   if (path === "" || path === "-" || path.startsWith("~") || /[$`]/.test(path) || /^[\w.@-]+:/.test(path)) return undefined
-  if (path.startsWith("/")) return tidy(path)
-  const start = base === undefined ? cwd : absolute(base, undefined, { cwd, home, roots: [], temporary: [], agentHomes: [] })
-  return start === undefined ? undefined : tidy(path, start)
+  if (path.startsWith("/")) return tidyPath(path)
+  const start = base === undefined ? cwd : toAbsolutePath(base, undefined, { cwd, home, roots: [], temporary: [], agentHomes: [] })
+  return start === undefined ? undefined : tidyPath(path, start)
 }
 
 /** A read or write of a command that needs an approval. */
@@ -71,20 +71,20 @@ interface Access {
 }
 
 /** A path below the home directory of hermes that holds a secret, or names all of it. */
-const secretOf = (path: string, { agentHomes }: Surroundings): boolean =>
-  agentHomes.some((home) => path === home || within(path, home) && isOwnSecret(path.slice(home.length + 1)))
+const isAgentSecret = (path: string, { agentHomes }: Surroundings): boolean =>
+  agentHomes.some((home) => path === home || isWithin(path, home) && isOwnSecret(path.slice(home.length + 1)))
 
 /** Reads of a command line that would show the secrets of hermes, wherever its home directory is. */
-export const reads = (line: string, places: Surroundings): ReadonlyArray<Access> => {
+export const listSecretReads = (line: string, places: Surroundings): ReadonlyArray<Access> => {
   const found = new Map<string, Access>()
   const reason = "reading of the agent's own credentials"
   for (const command of ScriptInterpreter.read(line).commands) {
     if (blind.has(command.program) || command.wrappers.some((wrapper) => contained.has(wrapper))) continue
-    for (const given of sources(command)) {
+    for (const given of listSources(command)) {
       // The judge has found these without the machine.
       if (isOwnSecretFile(given, command.cwd)) continue
-      const path = absolute(given, command.cwd, places)
-      if (path !== undefined && secretOf(path, places)) found.set(path, { path, reason })
+      const path = toAbsolutePath(given, command.cwd, places)
+      if (path !== undefined && isAgentSecret(path, places)) found.set(path, { path, reason })
       // A path that stands in code, or behind something that only the machine knows.
       const home = places.agentHomes.find((home) => given.includes(`${home}/`))
       if (home !== undefined && (path === undefined || interpreters.test(command.program))) found.set(home, { path: home, reason })

@@ -32,21 +32,21 @@ import * as Toolset from "../Toolset.ts"
 import * as Urls from "./Urls.ts"
 
 /** Says how a host is listed, for a user who reads why it was refused. */
-const remedyFor = (host: string): string => `to allow it, add web(${host}) to permissions.allow`
+const describeRemedy = (host: string): string => `to allow it, add web(${host}) to permissions.allow`
 
 /** The reason to ask about a host; one for all doors, so that an approval at one of them holds at the others. */
-export const hostConcern = (host: string): Concern => ({
+export const makeHostConcern = (host: string): Concern => ({
   key: `request to ${host}, a host that is not approved`,
   permanent: true,
   target: { kind: "host", text: host },
-  remedy: remedyFor(host)
+  remedy: describeRemedy(host)
 })
 
 /** Reasons to ask without repetitions. */
-export const withoutRepetitions = (concerns: ReadonlyArray<Concern>): ReadonlyArray<Concern> =>
+export const dropRepetitions = (concerns: ReadonlyArray<Concern>): ReadonlyArray<Concern> =>
   Array.from(new Map(concerns.map((concern) => [concern.key, concern])).values())
 
-const hostPattern = (rule: string, list: PermissionRule.List) => {
+const parseHostPattern = (rule: string, list: PermissionRule.List) => {
   const parsed = PermissionRule.parse(rule, list)
   if (parsed._tag === "Failure" || parsed.success.tool !== "web") return undefined
   return parsed.success.pattern._tag === "Host" ? parsed.success.pattern : undefined
@@ -59,14 +59,14 @@ const hostPattern = (rule: string, list: PermissionRule.List) => {
 export const policyFromSettings = (
   { permissions: { allow, ask, deny }, security, terminal }: Pick<Values, "permissions" | "security" | "terminal">
 ): Urls.Policy => {
-  const named = (rules: ReadonlyArray<string>): ReadonlyArray<string> =>
-    rules.flatMap((rule) => hostPattern(rule, "allow") === undefined ? [] : [rule.trim().slice("web(".length, -1).trim()])
-  const excluded = new Set(named([...ask, ...deny]))
+  const readRuleHosts = (rules: ReadonlyArray<string>): ReadonlyArray<string> =>
+    rules.flatMap((rule) => parseHostPattern(rule, "allow") === undefined ? [] : [rule.trim().slice("web(".length, -1).trim()])
+  const excluded = new Set(readRuleHosts([...ask, ...deny]))
   return {
     ...Urls.strict,
     allowPrivate: security.allowPrivateUrls,
     unknownHosts: security.unknownHosts,
-    hosts: [...terminal.sandbox.hosts, ...named(allow)].filter((host) => !excluded.has(host))
+    hosts: [...terminal.sandbox.hosts, ...readRuleHosts(allow)].filter((host) => !excluded.has(host))
   }
 }
 
@@ -76,8 +76,8 @@ export const policyFromSettings = (
  */
 export const isListed = ({ hosts }: Pick<Urls.Policy, "hosts">, host: string): boolean =>
   hosts.some((listed) => {
-    const pattern = hostPattern(`web(${listed})`, "allow")
-    return pattern !== undefined && PermissionRule.matchesHost(pattern, "allow", host)
+    const pattern = parseHostPattern(`web(${listed})`, "allow")
+    return pattern !== undefined && PermissionRule.isHostMatch(pattern, "allow", host)
   })
 
 /** True when a host is reached without a question, as far as the policy decides. */
@@ -85,7 +85,7 @@ export const isOpenFor = (policy: Pick<Urls.Policy, "hosts" | "unknownHosts">, h
   policy.unknownHosts === "allow" || isListed(policy, host)
 
 /** An address without its fragment, which is never sent; undefined for text that is not an address. */
-const canonicalAddress = (text: string): string | undefined => {
+const toCanonicalAddress = (text: string): string | undefined => {
   const url = URL.parse(text.trim())
   if (url === null || !/^https?:$/.test(url.protocol)) return undefined
   url.hash = ""
@@ -99,7 +99,7 @@ const [maxTyped, maxAddresses] = [200_000, 500]
 export const findAddresses = (text: string): ReadonlyArray<string> =>
   (text.slice(0, maxTyped).match(/\bhttps?:\/\/[^\s<>"'`]{1,2000}/gi) ?? []).slice(0, maxAddresses).flatMap((found) => {
     const bare = found.replace(/[.,;:!?*_)\]}]+$/, "")
-    return [found, bare].flatMap((address) => canonicalAddress(address) ?? [])
+    return [found, bare].flatMap((address) => toCanonicalAddress(address) ?? [])
   })
 
 /**
@@ -130,12 +130,12 @@ export const findConcerns = (
 ): Effect.Effect<ReadonlyArray<Concern>> => {
   if (policy.unknownHosts !== "ask") return Effect.succeed([])
   return Effect.map(TypedAddresses, (typed) =>
-    withoutRepetitions(addresses.flatMap((address) => {
+    dropRepetitions(addresses.flatMap((address) => {
       const known = Urls.read(address, policy)
       if (known instanceof Urls.UrlBlocked) return []
-      const host = Urls.hostWithPort(known.url)
-      const isTyped = typed.has(canonicalAddress(address) ?? "")
-      return isTyped || isListed(policy, host) ? [] : [hostConcern(host)]
+      const host = Urls.formatHost(known.url)
+      const isTyped = typed.has(toCanonicalAddress(address) ?? "")
+      return isTyped || isListed(policy, host) ? [] : [makeHostConcern(host)]
     })))
 }
 
@@ -150,12 +150,12 @@ export const admitFurtherHost = Effect.fnUntraced(function*(host: string): Effec
 /** Selects the addresses among the arguments of a call; none for another tool. */
 export type AddressSelector = (tool: string, args: ToolArguments) => ReadonlyArray<string>
 
-const texts = (value: unknown): ReadonlyArray<string> =>
+const readTexts = (value: unknown): ReadonlyArray<string> =>
   Array.isArray(value) ? value.filter((text): text is string => typeof text === "string") : typeof value === "string" ? [value] : []
 
 /** Addresses of the built-in tools that read the web. */
 export const selectWebAddresses: AddressSelector = (tool, args) =>
-  tool === "web_extract" ? texts(args["urls"]) : tool === "vision_analyze" ? texts(args["image_url"]) : []
+  tool === "web_extract" ? readTexts(args["urls"]) : tool === "vision_analyze" ? readTexts(args["image_url"]) : []
 
 /**
  * A toolset whose tools read addresses of the web: their hosts are asked about, and those that a request is sent on to.

@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { requestPinned } from "../../platform/Network.ts"
 import * as EgressGate from "./EgressGate.ts"
-import { type Admitted, fence, hostWithPort, UrlBlocked } from "./Urls.ts"
+import { type AdmittedUrl, fence, formatHost, UrlBlocked } from "./Urls.ts"
 
 // Requests to an admitted address, and their answers.
 
@@ -22,7 +22,7 @@ class TransportFailed extends Schema.TaggedError<TransportFailed>("hermes-effect
 }) {}
 
 /** A response. Header names are lower case. */
-interface Received {
+interface ReceivedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
@@ -41,11 +41,11 @@ interface Options {
 
 /** Sends one request to admitted addresses, and follows no redirect. */
 interface Send {
-  readonly send: (to: Admitted, options: Options) => Effect.Effect<Received, TransportFailed>
+  readonly send: (to: AdmittedUrl, options: Options) => Effect.Effect<ReceivedResponse, TransportFailed>
 }
 
 /** Says why a request failed, without the stack. */
-const reasonOf = (error: unknown): string => {
+const describeError = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   return error.message === "" ? ("code" in error ? String(error.code) : error.name) : error.message
 }
@@ -55,7 +55,7 @@ const pinnedTransport: Send = {
   send: ({ addresses, url }, { body, headers, maxBytes, method = "GET" }) =>
     Effect.tryPromise({
       try: (signal) => requestPinned({ url, addresses, method, headers, body, maxBytes }, signal),
-      catch: (error) => new TransportFailed({ message: reasonOf(error), cause: error })
+      catch: (error) => new TransportFailed({ message: describeError(error), cause: error })
     })
 }
 
@@ -63,7 +63,7 @@ const pinnedTransport: Send = {
 export const Transport = Context.Reference<Send>("hermes-effect/tool/fence/Transport", { defaultValue: () => pinnedTransport })
 
 /** A response, with the address that it came from in the end. */
-interface Fetched extends Received {
+interface FetchedResponse extends ReceivedResponse {
   readonly url: URL
 }
 
@@ -82,12 +82,12 @@ interface FetchOptions extends Omit<Options, "method" | "body"> {
 export const fetch = Effect.fn("Fetch.fetch")(function*(
   url: string,
   { within, ...options }: FetchOptions
-): Effect.fn.Return<Fetched, UrlBlocked | TransportFailed> {
+): Effect.fn.Return<FetchedResponse, UrlBlocked | TransportFailed> {
   const urls = yield* fence
   const transport = yield* Transport
   let left = within ?? Duration.infinity
   /** Does a part of the work in the time that is left for all of it. */
-  const bounded = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | TransportFailed> =>
+  const limitTime = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | TransportFailed> =>
     Effect.gen(function*() {
       const since = yield* Clock.currentTimeMillis
       const result = yield* Effect.timeoutOrElse(work, {
@@ -97,15 +97,15 @@ export const fetch = Effect.fn("Fetch.fetch")(function*(
       left = Duration.subtract(left, Duration.millis((yield* Clock.currentTimeMillis) - since))
       return result
     })
-  let at = yield* bounded(urls.admit(url))
+  let at = yield* limitTime(urls.admit(url))
   let headers = options.headers
   for (let hop = 0; hop <= maxRedirects; hop++) {
-    const received = yield* bounded(transport.send(at, { ...options, headers }))
+    const received = yield* limitTime(transport.send(at, { ...options, headers }))
     const location = received.headers["location"]
     if (!redirects.has(received.status) || location === undefined) return { ...received, url: at.url }
-    const next = yield* bounded(urls.follow(at, location))
-    const host = hostWithPort(next.url)
-    if (host !== hostWithPort(at.url) && !(yield* EgressGate.admitFurtherHost(host))) {
+    const next = yield* limitTime(urls.follow(at, location))
+    const host = formatHost(next.url)
+    if (host !== formatHost(at.url) && !(yield* EgressGate.admitFurtherHost(host))) {
       return yield* new UrlBlocked({ url: at.url.href, reason: `it redirects to ${host}, a host that is not approved` })
     }
     if (next.url.origin !== at.url.origin) {
@@ -120,17 +120,17 @@ export const fetch = Effect.fn("Fetch.fetch")(function*(
 
 /** Failure of one address or one search. `message` is one line for the model. */
 export class WebError extends Schema.TaggedError<WebError>("hermes-effect/tool/WebError")("WebError", {
-  /** `blocked`: a rule does not let it be reached. `failed`: it could not be read. */
+  /** `makeBlockedError`: a rule does not let it be reached. `makeFailedError`: it could not be read. */
   reason: Schema.Literals(["blocked", "failed"]),
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())
 }) {}
 
 /** An address that must not be reached. */
-export const blocked = (message: string): WebError => new WebError({ reason: "blocked", message })
+export const makeBlockedError = (message: string): WebError => new WebError({ reason: "blocked", message })
 
 /** Something that could not be read. */
-export const failed = (message: string, cause?: unknown): WebError =>
+export const makeFailedError = (message: string, cause?: unknown): WebError =>
   new WebError({ reason: "failed", message, ...(cause === undefined ? {} : { cause }) })
 
 /** Time for all hops together. */
@@ -145,7 +145,7 @@ const pageHeaders = {
 }
 
 /** Content, with the address that it came from in the end. */
-export interface Downloaded {
+export interface DownloadedPage {
   readonly url: URL
   readonly type: string
   readonly text: string
@@ -153,23 +153,23 @@ export interface Downloaded {
 }
 
 /** Downloads the content of an address; only success counts. */
-export const download = (url: string, most: number): Effect.Effect<Fetched, WebError> =>
+export const download = (url: string, most: number): Effect.Effect<FetchedResponse, WebError> =>
   fetch(url, { headers: pageHeaders, maxBytes: most, within: pageTimeout }).pipe(
     Effect.catchTags({
-      UrlBlocked: ({ message }) => Effect.fail(blocked(message)),
-      TransportFailed: (error) => Effect.fail(failed(`${URL.parse(url)?.host ?? url} could not be read: ${error.message}`, error))
+      UrlBlocked: ({ message }) => Effect.fail(makeBlockedError(message)),
+      TransportFailed: (error) => Effect.fail(makeFailedError(`${URL.parse(url)?.host ?? url} could not be read: ${error.message}`, error))
     }),
-    Effect.filterOrFail(({ status }) => status < 400, ({ status, url }) => failed(`${url.host} answered ${status}`))
+    Effect.filterOrFail(({ status }) => status < 400, ({ status, url }) => makeFailedError(`${url.host} answered ${status}`))
   )
 
-const charsetOf = (type: string, body: Uint8Array): string => {
+const detectCharset = (type: string, body: Uint8Array): string => {
   const head = new TextDecoder("latin1").decode(body.subarray(0, 2048))
   return /charset=["']?([\w-]+)/i.exec(type)?.[1] ?? /<meta[^>]+charset=["']?([\w-]+)/i.exec(head)?.[1] ?? "utf-8"
 }
 
 const decodeText = (type: string, body: Uint8Array): string => {
   try {
-    return new TextDecoder(charsetOf(type, body)).decode(body)
+    return new TextDecoder(detectCharset(type, body)).decode(body)
   } catch {
     // A character set that nobody knows.
     return new TextDecoder().decode(body)
@@ -180,9 +180,9 @@ const isText = (type: string): boolean =>
   type === "" || /^text\/|[/+](?:json|xml|javascript|yaml)\b|^application\/(?:xhtml|x-yaml|toml)/.test(type)
 
 /** Downloads the text of a page. */
-export const readPage = Effect.fnUntraced(function*(address: string): Effect.fn.Return<Downloaded, WebError> {
+export const readPage = Effect.fnUntraced(function*(address: string): Effect.fn.Return<DownloadedPage, WebError> {
   const { body, headers, truncated, url } = yield* download(address, maxPageBytes)
   const type = (headers["content-type"] ?? "").toLowerCase()
-  if (!isText(type)) return yield* failed(`this is ${type.split(";")[0]}, not text: download it with the terminal if it is needed`)
+  if (!isText(type)) return yield* makeFailedError(`this is ${type.split(";")[0]}, not text: download it with the terminal if it is needed`)
   return { url, type, text: decodeText(type, body), truncated }
 })

@@ -15,7 +15,7 @@
 import * as Effect from "effect/Effect"
 import { CommandEnvironment } from "../../environment/CommandEnvironment.ts"
 import type { Concern } from "../approval/Question.ts"
-import { type Command, named } from "../danger/Command.ts"
+import { type Command, parseNames } from "../danger/Command.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import * as Toolset from "../Toolset.ts"
 import * as EgressGate from "./EgressGate.ts"
@@ -34,12 +34,12 @@ interface Client {
 const curl: Client = {
   short: "sSLkvifIgGOJN#46q0R",
   shortValued: "odHXAbceumwFTrCyYzDE",
-  long: named(`
+  long: parseNames(`
     silent show-error location insecure verbose include head fail fail-with-body globoff get remote-name remote-name-all compressed
     ipv4 ipv6 http1.0 http1.1 http2 no-progress-meter progress-bar create-dirs remote-header-name no-buffer tlsv1.2 tlsv1.3
     retry-all-errors retry-connrefused no-clobber fail-early
   `),
-  longValued: named(`
+  longValued: parseNames(`
     output data data-raw data-binary data-urlencode data-ascii json header request user-agent cookie cookie-jar referer user max-time
     connect-timeout write-out form form-string upload-file range continue-at dump-header cert key cacert capath retry retry-delay
     retry-max-time limit-rate max-filesize max-redirs oauth2-bearer output-dir url-query speed-limit speed-time
@@ -49,21 +49,21 @@ const curl: Client = {
 const wget: Client = {
   short: "qvcNS46x",
   shortValued: "OPoatTUw",
-  long: named(`
+  long: parseNames(`
     quiet verbose no-verbose continue timestamping server-response no-check-certificate content-disposition no-clobber show-progress spider
     no-cache https-only inet4-only inet6-only no-directories
   `),
-  longValued: named(`
+  longValued: parseNames(`
     output-document directory-prefix output-file append-output header user-agent referer post-data post-file method body-data body-file
     timeout tries wait limit-rate user password load-cookies save-cookies
   `)
 }
 
-const others = named("http https xh xhs aria2c axel lynx w3m links elinks fetch iwr irm invoke-webrequest invoke-restmethod httpie curlie")
-const appending = named("xargs parallel")
+const others = parseNames("http https xh xhs aria2c axel lynx w3m links elinks fetch iwr irm invoke-webrequest invoke-restmethod httpie curlie")
+const appending = parseNames("xargs parallel")
 
 /** The address that `curl` and its like are given, as it is written; undefined where there is not exactly one. */
-const addressOf = ({ args }: Command, { long, longValued, short, shortValued }: Client): string | undefined => {
+const readAddress = ({ args }: Command, { long, longValued, short, shortValued }: Client): string | undefined => {
   const found: Array<string> = []
   for (let index = 0; index < args.length; index++) {
     const arg = args[index] ?? ""
@@ -88,17 +88,17 @@ const addressOf = ({ args }: Command, { long, longValued, short, shortValued }: 
 const maxHost = 253
 
 /** Host and port of an address that every client reads in the same way; undefined where that is not certain. */
-const hostOf = (address: string): string | undefined => {
+const parseHost = (address: string): string | undefined => {
   const parts = /^(?:(https?):\/\/)?([a-z0-9][a-z0-9.-]*|\[[0-9a-f:.]+\])(:\d{1,5})?(?:[/?#][!-~]*)?$/i.exec(address)
   const [, scheme = "http", host = "", port = ""] = parts ?? []
   if (parts === null || host.length > maxHost || /[\\@`{}]/.test(address.split(/[?#]/, 1)[0] ?? "")) return undefined
   const text = `${scheme.toLowerCase()}://${host}${port}/`
   if (!URL.canParse(text)) return undefined
   const url = new URL(text)
-  return url.hostname === host.toLowerCase() ? Urls.hostWithPort(url) : undefined
+  return url.hostname === host.toLowerCase() ? Urls.formatHost(url) : undefined
 }
 
-const ofCommand = (command: Command): Concern | undefined => {
+const findCommandConcern = (command: Command): Concern | undefined => {
   const client = command.program === "curl" ? curl : command.program === "wget" ? wget : undefined
   if (client === undefined) return others.has(command.program) ? unclear : undefined
   if (command.args.length === 0 || command.args.length === 1 && /^(?:-V|-h|--version|--help)$/.test(command.args[0] ?? "")) return undefined
@@ -106,20 +106,20 @@ const ofCommand = (command: Command): Concern | undefined => {
     // A query (`?a=b`) is no pattern that could name another host.
     command.fields.every(({ commands, glob, text, unknown }) => !unknown && commands.length === 0 && (!glob || /^https?:\/\/[^/?#*[]+\//i.test(text))) &&
     !command.wrappers.some((wrapper) => appending.has(wrapper))
-  const address = isWritten ? addressOf(command, client) : undefined
-  const host = address === undefined ? undefined : hostOf(address)
-  return host === undefined ? unclear : EgressGate.hostConcern(host)
+  const address = isWritten ? readAddress(command, client) : undefined
+  const host = address === undefined ? undefined : parseHost(address)
+  return host === undefined ? unclear : EgressGate.makeHostConcern(host)
 }
 
 /** Concerns about the hosts that the clients in a command line reach. */
-export const ofLine = (line: string): ReadonlyArray<Concern> => {
+export const findLineConcerns = (line: string): ReadonlyArray<Concern> => {
   const { commands } = ScriptInterpreter.read(line)
-  const concerns = commands.flatMap((command) => ofCommand(command) ?? [])
+  const concerns = commands.flatMap((command) => findCommandConcern(command) ?? [])
   // A proxy, or a client under another name, makes every destination another one.
   const isRedirected = concerns.length > 0 &&
     commands.some(({ args, assignments, inside, program }) =>
       program === "alias" || inside.length > 0 || [...args, ...assignments.map(([name]) => name)].some((text) => /^-*[\w-]*proxy\b/i.test(text)))
-  return EgressGate.withoutRepetitions(isRedirected ? [...concerns, unclear] : concerns)
+  return EgressGate.dropRepetitions(isRedirected ? [...concerns, unclear] : concerns)
 }
 
 const none = Effect.succeed<ReadonlyArray<Concern>>([])
@@ -131,4 +131,4 @@ const none = Effect.succeed<ReadonlyArray<Concern>>([])
 export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R | CommandEnvironment> =>
   Toolset.withConcerns(toolset, Effect.map(Effect.all([Urls.UrlPolicy, CommandEnvironment]), ([policy, { isConfined }]) => (tool, { command }) =>
     policy.unknownHosts !== "ask" || isConfined || tool !== "terminal" || typeof command !== "string" ? none : Effect.sync(() =>
-      ofLine(command).filter(({ target }) => target?.kind !== "host" || !EgressGate.isListed(policy, target.text)))))
+      findLineConcerns(command).filter(({ target }) => target?.kind !== "host" || !EgressGate.isListed(policy, target.text)))))

@@ -26,8 +26,8 @@ const local = ["fsmonitor", "pager", "textconv", "clean", "smudge", "process", "
 /** Keys of what it runs besides where it reaches other machines. */
 const remote = ["sshcommand", "helper", "askpass", "gitproxy", "vcs", "uploadpack", "receivepack", "proxy"]
 
-const keyOf = (names: ReadonlyArray<string>): RegExp => new RegExp(String.raw`(?:^|\])[ \t]*(${names.join("|")})[ \t]*(?:=[ \t]*([^\n]*))?$`, "gim")
-const keys = { looking: keyOf(local), all: keyOf([...local, ...remote]) }
+const makeKeyPattern = (names: ReadonlyArray<string>): RegExp => new RegExp(String.raw`(?:^|\])[ \t]*(${names.join("|")})[ \t]*(?:=[ \t]*([^\n]*))?$`, "gim")
+const keys = { looking: makeKeyPattern(local), all: makeKeyPattern([...local, ...remote]) }
 const section = /^\s*\[\s*(include|includeif|pager)\b/im
 const hooksPath = /(?:^|\])[ \t]*hookspath[ \t]*=[ \t]*"?([^"\n#;]*)/im
 
@@ -36,7 +36,7 @@ const isHarmless = (name: string, value = ""): boolean =>
   name === "fsmonitor" && /^(?:true|false)\s*$/i.test(value) || name === "objectformat" && /^sha1\s*$/i.test(value) || /^"?git-lfs (?:clean|smudge|filter-process)\b[^;&|$`\n]*$/.test(value)
 
 /** The key of a configuration that runs a program, by a command that looks or by any; undefined where there is none. */
-export const programKey = (config: string, by: keyof typeof keys): string | undefined => {
+export const findProgramKey = (config: string, by: keyof typeof keys): string | undefined => {
   const text = config.replaceAll("\r", "")
   const found = Array.from(text.matchAll(keys[by])).find(([, name = "", value]) => !isHarmless(name.toLowerCase(), value))
   return found?.[1]?.toLowerCase() ?? section.exec(text)?.[1]?.toLowerCase()
@@ -47,10 +47,10 @@ const maxIndex = 64 * 1024 * 1024
 const gitlink = 0o160000
 
 /** Places of submodules in an index of git; undefined for one that cannot be read. */
-export const submodulesOf = (index: Uint8Array): ReadonlyArray<string> | undefined => {
+export const readSubmodules = (index: Uint8Array): ReadonlyArray<string> | undefined => {
   const view = new DataView(index.buffer, index.byteOffset, index.byteLength)
-  const text = (from: number, to: number) => new TextDecoder().decode(index.subarray(from, to))
-  if (index.length < 12 || index.length > maxIndex || text(0, 4) !== "DIRC") return undefined
+  const decodeRange = (from: number, to: number) => new TextDecoder().decode(index.subarray(from, to))
+  if (index.length < 12 || index.length > maxIndex || decodeRange(0, 4) !== "DIRC") return undefined
   const version = view.getUint32(4)
   const count = view.getUint32(8)
   if (version < 2 || version > 4) return undefined
@@ -73,12 +73,12 @@ export const submodulesOf = (index: Uint8Array): ReadonlyArray<string> | undefin
     const end = index.indexOf(0, name)
     if (end === -1) return undefined
     // Only the compressed form needs the text of what is no submodule.
-    if (version === 4) last = last.slice(0, last.length - kept) + text(name, end)
-    if (isLink) found.push(version === 4 ? last : text(name, end))
+    if (version === 4) last = last.slice(0, last.length - kept) + decodeRange(name, end)
+    if (isLink) found.push(version === 4 ? last : decodeRange(name, end))
     at = version === 4 ? end + 1 : at + Math.floor((end - at + 8) / 8) * 8
   }
   // The rest of such an index is in another file.
-  return text(at, at + 4) === "link" ? undefined : found
+  return decodeRange(at, at + 4) === "link" ? undefined : found
 }
 
 /** A repository: where its files are, and the root of its working tree. */
@@ -94,50 +94,50 @@ const maxSubmodules = 64
  * Reasons for which git, run in a directory, would run programs of a repository's settings: by a command that only looks, or, where `own`
  * is the root of a tree whose settings a wall has kept, by any in a repository below it.
  */
-export const reasons = Effect.fnUntraced(function*(cwd: string, own?: string): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> {
+export const findReasons = Effect.fnUntraced(function*(cwd: string, own?: string): Effect.fn.Return<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const exists = (name: string) => Effect.orElseSucceed(fs.exists(name), () => true)
-  const read = (name: string) => Effect.flatMap(exists(name), (is) => is ? fs.readFileString(name) : Effect.succeed(""))
+  const hasFile = (name: string) => Effect.orElseSucceed(fs.exists(name), () => true)
+  const readText = (name: string) => Effect.flatMap(hasFile(name), (is) => is ? fs.readFileString(name) : Effect.succeed(""))
 
-  const at = Effect.fnUntraced(function*(root: string) {
+  const findRepository = Effect.fnUntraced(function*(root: string) {
     const dot = path.join(root, ".git")
-    if (!(yield* exists(dot))) {
-      const parts = yield* Effect.forEach(["HEAD", "objects", "refs"], (name) => exists(path.join(root, name)))
+    if (!(yield* hasFile(dot))) {
+      const parts = yield* Effect.forEach(["HEAD", "objects", "refs"], (name) => hasFile(path.join(root, name)))
       return parts.every(Boolean) ? { root, directory: root, common: root } : undefined
     }
     const isFile = (yield* fs.stat(dot)).type === "File"
-    const directory = isFile ? path.resolve(root, /^gitdir: (.+)$/m.exec(yield* read(dot))?.[1] ?? ".git") : dot
-    const common = (yield* read(path.join(directory, "commondir"))).trim()
+    const directory = isFile ? path.resolve(root, /^gitdir: (.+)$/m.exec(yield* readText(dot))?.[1] ?? ".git") : dot
+    const common = (yield* readText(path.join(directory, "commondir"))).trim()
     return { root, directory, common: common === "" ? directory : path.resolve(directory, common) }
   })
 
-  const ofSettings = Effect.fnUntraced(function*({ common, directory, root }: Repository) {
-    const configs = [yield* read(path.join(common, "config")), yield* read(path.join(directory, "config.worktree"))]
-    const name = configs.map((config) => programKey(config, own === undefined ? "looking" : "all")).find((found) => found !== undefined)
+  const findSettingReasons = Effect.fnUntraced(function*({ common, directory, root }: Repository) {
+    const configs = [yield* readText(path.join(common, "config")), yield* readText(path.join(directory, "config.worktree"))]
+    const name = configs.map((config) => findProgramKey(config, own === undefined ? "looking" : "all")).find((found) => found !== undefined)
     if (name !== undefined) return [`${name} in the settings of ${root}`]
     const hooks = configs.map((config) => hooksPath.exec(config)?.[1]?.trim()).find((found) => found !== undefined)
     const hook = path.join(hooks === undefined ? path.join(common, "hooks") : path.resolve(root, hooks), "post-index-change")
-    return (yield* exists(hook)) ? [hook] : []
+    return (yield* hasFile(hook)) ? [hook] : []
   })
 
   let looked = 0
-  const below = (repository: Repository): Effect.Effect<ReadonlyArray<string>> => Effect.gen(function*() {
-    const found = repository.root === own ? [] : yield* ofSettings(repository)
+  const findReasonsBelow = (repository: Repository): Effect.Effect<ReadonlyArray<string>> => Effect.gen(function*() {
+    const found = repository.root === own ? [] : yield* findSettingReasons(repository)
     if (found.length > 0) return found
     const index = path.join(repository.directory, "index")
-    const places = (yield* exists(index)) ? submodulesOf(yield* fs.readFile(index)) : []
+    const places = (yield* hasFile(index)) ? readSubmodules(yield* fs.readFile(index)) : []
     if (places === undefined) return [`the index of ${repository.root}, which cannot be read`]
     looked += places.length
     if (looked > maxSubmodules) return [`${looked} submodules of ${repository.root}`]
-    const inner = yield* Effect.forEach(places, (place) => Effect.flatMap(at(path.join(repository.root, place)), (next) => next === undefined ? Effect.succeed([]) : below(next)))
+    const inner = yield* Effect.forEach(places, (place) => Effect.flatMap(findRepository(path.join(repository.root, place)), (next) => next === undefined ? Effect.succeed([]) : findReasonsBelow(next)))
     return inner.flat()
   }).pipe(Effect.orElseSucceed(() => [`the repository ${repository.root}, which cannot be read`]))
 
   for (let directory = path.resolve(cwd); ; directory = path.dirname(directory)) {
-    const repository = yield* Effect.orElseSucceed(at(directory), () => "closed" as const)
+    const repository = yield* Effect.orElseSucceed(findRepository(directory), () => "closed" as const)
     if (repository === "closed") return [`the repository ${directory}, which cannot be read`]
-    if (repository !== undefined) return yield* below(repository)
+    if (repository !== undefined) return yield* findReasonsBelow(repository)
     if (directory === path.dirname(directory)) return []
   }
 })
@@ -146,9 +146,9 @@ export const reasons = Effect.fnUntraced(function*(cwd: string, own?: string): E
 const runsGit = (command: string): boolean =>
   /\bgit\b/.test(command) || ScriptInterpreter.read(command).commands.some(({ program }) => program === "git")
 
-const concernsOf = (found: ReadonlyArray<string>): ReadonlyArray<Concern> =>
+const toConcerns = (found: ReadonlyArray<string>): ReadonlyArray<Concern> =>
   found.map((reason) => ({ key: `git that runs a program: ${reason}`, permanent: false }))
 
-/** {@link reasons} for a command line, where git is in it. */
-export const ofCommand = (command: string, cwd: string, own?: string): Effect.Effect<ReadonlyArray<Concern>, never, FileSystem.FileSystem | Path.Path> =>
-  runsGit(command) ? Effect.map(reasons(cwd, own), concernsOf) : Effect.succeed([])
+/** {@link findReasons} for a command line, where git is in it. */
+export const findCommandConcerns = (command: string, cwd: string, own?: string): Effect.Effect<ReadonlyArray<Concern>, never, FileSystem.FileSystem | Path.Path> =>
+  runsGit(command) ? Effect.map(findReasons(cwd, own), toConcerns) : Effect.succeed([])

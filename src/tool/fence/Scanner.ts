@@ -37,39 +37,39 @@ const crashesAllowed = 3
 const maxOutput = 65_536
 const maxFindings = 10
 
-const concern = (text: string): Concern => ({ key: `content scanner: ${text}`, permanent: false })
+const makeConcern = (text: string): Concern => ({ key: `content scanner: ${text}`, permanent: false })
 
-const nameOf = (finding: unknown): string | undefined => {
+const readFindingName = (finding: unknown): string | undefined => {
   if (!Predicate.isObject(finding)) return undefined
   const name = [finding["rule_id"], finding["rule"], finding["id"], finding["title"]].find((item) => typeof item === "string")
   return typeof name === "string" ? withoutControls(name).slice(0, 80) : undefined
 }
 
 /** The concerns of an exit code and what was printed; undefined when neither says anything. */
-export const concernsOf = (exitCode: number, printed: string): ReadonlyArray<Concern> | undefined => {
+export const parseConcerns = (exitCode: number, printed: string): ReadonlyArray<Concern> | undefined => {
   if (exitCode === 0) return []
   if (exitCode !== 1 && exitCode !== 2) return undefined
   const report = Option.getOrUndefined(Json.parse(printed))
   const listed: ReadonlyArray<unknown> = Predicate.isObject(report) && Array.isArray(report["findings"]) ? report["findings"] : []
-  const names = Array.from(new Set(listed.flatMap((finding) => nameOf(finding) ?? []))).slice(0, maxFindings)
-  return names.length === 0 ? [concern(exitCode === 1 ? "blocked" : "warning")] : names.map(concern)
+  const names = Array.from(new Set(listed.flatMap((finding) => readFindingName(finding) ?? []))).slice(0, maxFindings)
+  return names.length === 0 ? [makeConcern(exitCode === 1 ? "blocked" : "warning")] : names.map(makeConcern)
 }
 
 /** The external scanner of commands (Tirith), when it is installed. */
 export const make = (options: Options): Effect.Effect<Scanner, never, ChildProcessSpawner> =>
   Effect.map(Effect.all([ChildProcessSpawner, ProcessEnvironment]), ([spawner, environment]) => {
     let crashes = 0
-    const failed = options.failOpen ? [] : [concern("the scanner failed")]
-    const command = (program: string, path: string, text: string) =>
+    const failed = options.failOpen ? [] : [makeConcern("the scanner failed")]
+    const buildCommand = (program: string, path: string, text: string) =>
       ChildProcess.make(program, ["check", "--json", "--non-interactive", "--shell", "posix", "--", text], {
         stdin: "ignore",
         // It reads commands, and has no use for keys.
         env: { ...StartedProcess.scrub(environment(), { passThrough: [], reserved: [] }), PATH: path },
         forceKillAfter: "1 second"
       })
-    const run = (text: string): Effect.Effect<ReadonlyArray<Concern>> =>
+    const runScanner = (text: string): Effect.Effect<ReadonlyArray<Concern>> =>
       Effect.gen(function*() {
-        const handle = yield* spawner.spawn(command(yield* TrustedPrograms.find(options.path), yield* TrustedPrograms.safePath, text))
+        const handle = yield* spawner.spawn(buildCommand(yield* TrustedPrograms.find(options.path), yield* TrustedPrograms.safePath, text))
         const decoder = new TextDecoder()
         let printed = ""
         const reading = Stream.runForEach(handle.stdout, (chunk) =>
@@ -77,7 +77,7 @@ export const make = (options: Options): Effect.Effect<Scanner, never, ChildProce
             if (printed.length < maxOutput) printed += decoder.decode(chunk, { stream: true })
           }))
         const [exitCode] = yield* Effect.all([handle.exitCode, reading, Stream.runDrain(handle.stderr)], { concurrency: 3 })
-        return concernsOf(exitCode, printed)
+        return parseConcerns(exitCode, printed)
       }).pipe(
         Effect.scoped,
         Effect.timeoutOption(options.timeout),
@@ -93,7 +93,7 @@ export const make = (options: Options): Effect.Effect<Scanner, never, ChildProce
           })),
         Effect.map((concerns) => concerns ?? failed)
       )
-    return { scan: (text) => Effect.suspend(() => crashes >= crashesAllowed ? Effect.succeed(failed) : run(text)) }
+    return { scan: (text) => Effect.suspend(() => crashes >= crashesAllowed ? Effect.succeed(failed) : runScanner(text)) }
   })
 
 /** As the settings say. */

@@ -5,7 +5,7 @@
 import { isLaterPath } from "../../environment/LaterFiles.ts"
 
 /** A path without `.`, `..`, doubled slashes and a glob or slash at its end; relative ones start in `cwd` when it is known. */
-export const tidy = (path: string, cwd?: string): string => {
+export const tidyPath = (path: string, cwd?: string): string => {
   const absolute = path.startsWith("/") || path.startsWith("~") || cwd === undefined ? path : `${cwd}/${path}`
   const parts: Array<string> = []
   const rooted = absolute.startsWith("/")
@@ -35,8 +35,8 @@ const gitSettings = new RegExp(String.raw`^${home}\/\.(?:gitconfig|config\/git\/
 const repositoryHooks = /(?:^|\/)\.git\/(?:hooks(?:\/|$)|config$|modules\/.*\/hooks\/)/
 
 /** A place from which something runs later without a question, whoever wrote it there. */
-export const runsLater = (path: string): string | undefined => {
-  const tidied = tidy(path).toLowerCase()
+export const describeLaterRun = (path: string): string | undefined => {
+  const tidied = tidyPath(path).toLowerCase()
   if (startupFile.test(tidied) || launchAgents.test(tidied)) return "a file that runs when a shell or session starts"
   if (programDirectory.test(tidied)) return "a directory of programs in the search path"
   if (gitSettings.test(tidied)) return "git hooks or git configuration"

@@ -18,7 +18,7 @@
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import { redactText } from "../../domain/Redaction.ts"
-import { current } from "../../domain/Secrets.ts"
+import { getCurrentRegistry } from "../../domain/Secrets.ts"
 
 /** Times that percent-encoding is taken away, and characters of an address that are looked at. */
 const [maxRounds, maxChars] = [4, 16_384]
@@ -72,8 +72,8 @@ const decodeWords = (text: string): ReadonlyArray<string> =>
  * True when one of some texts, such as an address as it was written and as it is sent, carries a secret: one that the
  * runtime holds, or one of a known shape.
  */
-export const carriesSecret = (...texts: ReadonlyArray<string>): boolean => {
-  const secrets = current()
+export const hasSecret = (...texts: ReadonlyArray<string>): boolean => {
+  const secrets = getCurrentRegistry()
   const forms = [...new Set(texts.flatMap((text) => decodeAll(text.slice(0, maxChars))))]
   const isSecret = (text: string): boolean => redactText(text, secrets) !== text
   if (forms.some((form) => isSecret(form) || decodeWords(form).some(isSecret))) return true

@@ -33,7 +33,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { redactText } from "../../domain/Redaction.ts"
-import { addressesOf } from "../../platform/Network.ts"
+import { resolveAddresses } from "../../platform/Network.ts"
 import * as UrlSecrets from "./UrlSecrets.ts"
 
 // Classification of the machine behind an IP address, whatever its notation: decimal, octal and hexadecimal IPv4, short forms,
@@ -46,15 +46,15 @@ export type AddressKind = "public" | "private" | "benchmark" | "metadata"
 
 type Bytes = ReadonlyArray<number>
 
-const number = (text: string): number | undefined => {
+const parseNumber = (text: string): number | undefined => {
   if (/^0x[0-9a-f]{1,8}$/i.test(text)) return Number.parseInt(text.slice(2), 16)
   if (/^0[0-7]{1,11}$/.test(text)) return Number.parseInt(text, 8)
   return /^(?:0|[1-9]\d{0,9})$/.test(text) ? Number(text) : undefined
 }
 
 /** The four bytes of an IPv4 address in any notation that a system understands. */
-export const ipv4 = (text: string): Bytes | undefined => {
-  const parts = text.split(".").map(number)
+export const parseIpv4 = (text: string): Bytes | undefined => {
+  const parts = text.split(".").map(parseNumber)
   if (parts.length > 4 || parts.some((part) => part === undefined)) return undefined
   const values = parts.filter((part) => part !== undefined)
   const last = values.at(-1) ?? 0
@@ -65,18 +65,18 @@ export const ipv4 = (text: string): Bytes | undefined => {
 }
 
 /** The sixteen bytes of an IPv6 address; a zone is left out. */
-export const ipv6 = (text: string): Bytes | undefined => {
+export const parseIpv6 = (text: string): Bytes | undefined => {
   const address = text.replace(/%.*$/s, "")
   if (address.length > 64 || !address.includes(":")) return undefined
   const halves = address.split("::")
   if (halves.length > 2) return undefined
-  const groups = (half: string | undefined): Bytes | undefined => {
+  const parseGroups = (half: string | undefined): Bytes | undefined => {
     if (half === undefined || half === "") return []
     const out: Array<number> = []
     const parts = half.split(":")
     for (const [index, part] of parts.entries()) {
       if (part.includes(".") && index === parts.length - 1) {
-        const embedded = /^\d{1,3}(?:\.\d{1,3}){3}$/.test(part) ? ipv4(part.replace(/\b0+(?=\d)/g, "")) : undefined
+        const embedded = /^\d{1,3}(?:\.\d{1,3}){3}$/.test(part) ? parseIpv4(part.replace(/\b0+(?=\d)/g, "")) : undefined
         if (embedded === undefined) return undefined
         out.push(...embedded)
       } else if (/^[0-9a-f]{1,4}$/i.test(part)) {
@@ -86,15 +86,15 @@ export const ipv6 = (text: string): Bytes | undefined => {
     }
     return out
   }
-  const head = groups(halves[0])
-  const tail = groups(halves[1])
+  const head = parseGroups(halves[0])
+  const tail = parseGroups(halves[1])
   if (head === undefined || tail === undefined) return undefined
   const missing = 16 - head.length - tail.length
   if (halves.length === 1 ? missing !== 0 : missing < 2) return undefined
   return [...head, ...Array.from({ length: missing }, () => 0), ...tail]
 }
 
-const kindOf4 = (bytes: Bytes): AddressKind => {
+const classifyIpv4 = (bytes: Bytes): AddressKind => {
   const [a = 0, b = 0, c = 0, d = 0] = bytes
   if (a === 169 && b === 254) return "metadata"
   if (a === 100 && b === 100 && c === 100 && d === 200) return "metadata"
@@ -110,32 +110,32 @@ const kindOf4 = (bytes: Bytes): AddressKind => {
   return isPrivate ? "private" : "public"
 }
 
-const startsWith = (bytes: Bytes, ...prefix: Bytes): boolean => prefix.every((byte, index) => bytes[index] === byte)
-const zeros = (bytes: Bytes, from: number, to: number): boolean => bytes.slice(from, to).every((byte) => byte === 0)
+const hasPrefix = (bytes: Bytes, ...prefix: Bytes): boolean => prefix.every((byte, index) => bytes[index] === byte)
+const isZero = (bytes: Bytes, from: number, to: number): boolean => bytes.slice(from, to).every((byte) => byte === 0)
 
 /** The IPv4 address that an IPv6 address stands for: mapped, translated, tunnelled. */
-const embedded = (bytes: Bytes): Bytes | undefined => {
+const findEmbeddedIpv4 = (bytes: Bytes): Bytes | undefined => {
   const low = bytes.slice(12)
-  if (zeros(bytes, 0, 10) && (startsWith(bytes.slice(10), 0xff, 0xff) || zeros(bytes, 10, 12))) {
+  if (isZero(bytes, 0, 10) && (hasPrefix(bytes.slice(10), 0xff, 0xff) || isZero(bytes, 10, 12))) {
     // `::` and `::1` are addresses of their own.
-    return zeros(bytes, 10, 15) && (bytes[15] ?? 0) < 2 ? undefined : low
+    return isZero(bytes, 10, 15) && (bytes[15] ?? 0) < 2 ? undefined : low
   }
-  if (zeros(bytes, 0, 8) && startsWith(bytes.slice(8), 0xff, 0xff, 0, 0)) return low
-  if (startsWith(bytes, 0x00, 0x64, 0xff, 0x9b)) return low
-  if (startsWith(bytes, 0x20, 0x02)) return bytes.slice(2, 6)
+  if (isZero(bytes, 0, 8) && hasPrefix(bytes.slice(8), 0xff, 0xff, 0, 0)) return low
+  if (hasPrefix(bytes, 0x00, 0x64, 0xff, 0x9b)) return low
+  if (hasPrefix(bytes, 0x20, 0x02)) return bytes.slice(2, 6)
   // Teredo hides the client's address by its complement.
-  if (startsWith(bytes, 0x20, 0x01, 0x00, 0x00)) return low.map((byte) => byte ^ 0xff)
-  return startsWith(bytes.slice(8), 0x00, 0x00, 0x5e, 0xfe) || startsWith(bytes.slice(8), 0x02, 0x00, 0x5e, 0xfe)
+  if (hasPrefix(bytes, 0x20, 0x01, 0x00, 0x00)) return low.map((byte) => byte ^ 0xff)
+  return hasPrefix(bytes.slice(8), 0x00, 0x00, 0x5e, 0xfe) || hasPrefix(bytes.slice(8), 0x02, 0x00, 0x5e, 0xfe)
     ? low
     : undefined
 }
 
-const kindOf6 = (bytes: Bytes): AddressKind => {
+const classifyIpv6 = (bytes: Bytes): AddressKind => {
   const [a = 0, b = 0, c = 0, d = 0] = bytes
-  if (startsWith(bytes, 0xfd, 0x00, 0x0e, 0xc2) && zeros(bytes, 4, 14) && bytes[14] === 2 && bytes[15] === 0x54) return "metadata"
-  if (startsWith(bytes, 0xfd, 0x20, 0x00, 0xce) && zeros(bytes, 4, 14) && bytes[14] === 2 && bytes[15] === 0x54) return "metadata"
-  const inner = embedded(bytes)
-  if (inner !== undefined) return kindOf4(inner)
+  if (hasPrefix(bytes, 0xfd, 0x00, 0x0e, 0xc2) && isZero(bytes, 4, 14) && bytes[14] === 2 && bytes[15] === 0x54) return "metadata"
+  if (hasPrefix(bytes, 0xfd, 0x20, 0x00, 0xce) && isZero(bytes, 4, 14) && bytes[14] === 2 && bytes[15] === 0x54) return "metadata"
+  const inner = findEmbeddedIpv4(bytes)
+  if (inner !== undefined) return classifyIpv4(inner)
   // Only 2000::/3 is out there; some of it is reserved.
   const isGlobal = a >= 0x20 && a <= 0x3f
   const isReserved = a === 0x20 && b === 0x01 && (c < 0x02 || c === 0x0d && d === 0xb8) || a === 0x3f && b === 0xff && c < 0x10
@@ -143,12 +143,12 @@ const kindOf6 = (bytes: Bytes): AddressKind => {
 }
 
 /** The kind of an address; undefined when the text is none. */
-export const kindOf = (text: string): AddressKind | undefined => {
+export const classifyAddress = (text: string): AddressKind | undefined => {
   const bare = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text
-  const four = bare.includes(":") ? undefined : ipv4(bare)
-  if (four !== undefined) return kindOf4(four)
-  const six = ipv6(bare)
-  return six === undefined ? undefined : kindOf6(six)
+  const four = bare.includes(":") ? undefined : parseIpv4(bare)
+  if (four !== undefined) return classifyIpv4(four)
+  const six = parseIpv6(bare)
+  return six === undefined ? undefined : classifyIpv6(six)
 }
 
 /** A URL that is not reached. `message` says why and what to do, for the model. */
@@ -168,7 +168,7 @@ export interface Resolve {
 }
 
 /** The port to whoever knows names; this machine, hosts file included, where nobody else is provided. */
-export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", { defaultValue: () => ({ resolve: addressesOf }) })
+export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", { defaultValue: () => ({ resolve: resolveAddresses }) })
 
 /** Rules of the operator. */
 export interface Policy {
@@ -186,16 +186,16 @@ export interface Policy {
 export const strict: Policy = { allowPrivate: false, benchmarkHosts: [], unknownHosts: "ask", hosts: [] }
 
 /** A URL that may be reached at these addresses and no others. */
-export interface Admitted {
+export interface AdmittedUrl {
   readonly url: URL
   readonly addresses: ReadonlyArray<string>
 }
 
 /** Decides which addresses a tool may reach on behalf of a model. */
 export interface Service {
-  readonly admit: (url: string) => Effect.Effect<Admitted, UrlBlocked>
+  readonly admit: (url: string) => Effect.Effect<AdmittedUrl, UrlBlocked>
   /** Admits the target of a redirect of an admitted URL; its `Location` may be relative. */
-  readonly follow: (from: Admitted, location: string) => Effect.Effect<Admitted, UrlBlocked>
+  readonly follow: (from: AdmittedUrl, location: string) => Effect.Effect<AdmittedUrl, UrlBlocked>
 }
 
 /** Addresses of one name at most. */
@@ -207,38 +207,38 @@ const metadataHosts = ["metadata.google.internal", "metadata.goog", "metadata", 
 /** Names of parameters whose values are credentials, as third parties take them. */
 const secretParameter = /^(?:api[_-]?key|access[_-]?(?:key|token)|auth(?:orization)?|client[_-]?secret|password|passwd|pwd|secret|token|id_token|refresh[_-]?token|session[_-]?(?:id|token)|private[_-]?key|x-amz-(?:signature|credential|security-token))$/i
 
-const block = (url: string, reason: string): UrlBlocked => new UrlBlocked({ url: redactText(url).slice(0, 500), reason })
+const makeBlocked = (url: string, reason: string): UrlBlocked => new UrlBlocked({ url: redactText(url).slice(0, 500), reason })
 
-const hostOf = (url: URL): string => url.hostname.toLowerCase().replace(/(?<!\.)\.+$/, "")
+const readHost = (url: URL): string => url.hostname.toLowerCase().replace(/(?<!\.)\.+$/, "")
 
 /** The host of a URL, with its port where that is not the one of its scheme; what an approval for a host holds for. */
-export const hostWithPort = (url: URL): string => url.port === "" ? hostOf(url) : `${hostOf(url)}:${url.port}`
+export const formatHost = (url: URL): string => url.port === "" ? readHost(url) : `${readHost(url)}:${url.port}`
 
 /** Judges a URL by its text; gives the URL and its host when nothing is wrong. */
 export const read = (text: string, policy: Policy): { readonly url: URL; readonly host: string } | UrlBlocked => {
   const trimmed = text.trim()
-  if (!URL.canParse(trimmed)) return block(text, "it is not a URL with a scheme and a host")
+  if (!URL.canParse(trimmed)) return makeBlocked(text, "it is not a URL with a scheme and a host")
   const url = new URL(trimmed)
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    return block(text, `the scheme ${url.protocol.slice(0, -1)} is not http or https`)
+    return makeBlocked(text, `the scheme ${url.protocol.slice(0, -1)} is not http or https`)
   }
-  const host = hostOf(url)
-  if (host === "") return block(text, "it has no host")
-  if (url.username !== "" || url.password !== "") return block(text, "it carries a user name or password")
-  if (Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) || UrlSecrets.carriesSecret(trimmed, url.href)) {
-    return block(text, "it carries a secret, which would end up in the logs of others")
+  const host = readHost(url)
+  if (host === "") return makeBlocked(text, "it has no host")
+  if (url.username !== "" || url.password !== "") return makeBlocked(text, "it carries a user name or password")
+  if (Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) || UrlSecrets.hasSecret(trimmed, url.href)) {
+    return makeBlocked(text, "it carries a secret, which would end up in the logs of others")
   }
   if (metadataHosts.includes(host)) {
-    return block(text, "it is the metadata service of a cloud machine, which hands out credentials")
+    return makeBlocked(text, "it is the metadata service of a cloud machine, which hands out credentials")
   }
   if (!policy.allowPrivate && (host === "localhost" || host.endsWith(".localhost"))) {
-    return block(text, "localhost is a private address")
+    return makeBlocked(text, "localhost is a private address")
   }
   return { url, host }
 }
 
-const judge = (address: string, url: URL, host: string, policy: Policy): string | undefined => {
-  switch (kindOf(address)) {
+const judgeAddress = (address: string, url: URL, host: string, policy: Policy): string | undefined => {
+  switch (classifyAddress(address)) {
     case "public":
       return undefined
     case "metadata":
@@ -256,19 +256,19 @@ const judge = (address: string, url: URL, host: string, policy: Policy): string 
 
 /** Decides which addresses a tool may reach on behalf of a model. */
 export const make = (resolver: Resolve, policy: Policy = strict): Service => {
-  const admit = Effect.fn("Urls.admit")(function*(text: string): Effect.fn.Return<Admitted, UrlBlocked> {
+  const admit = Effect.fn("Urls.admit")(function*(text: string): Effect.fn.Return<AdmittedUrl, UrlBlocked> {
     const known = read(text, policy)
     if (known instanceof UrlBlocked) return yield* known
     const { host, url } = known
-    const isLiteral = kindOf(host) !== undefined
+    const isLiteral = classifyAddress(host) !== undefined
     const answers = isLiteral ? [host.replace(/^\[|\]$/g, "")] : yield* resolver.resolve(host).pipe(
       Effect.timeout(resolveTimeout),
-      Effect.mapError(() => block(text, `its name ${host} cannot be resolved`))
+      Effect.mapError(() => makeBlocked(text, `its name ${host} cannot be resolved`))
     )
-    if (answers.length === 0) return yield* block(text, `its name ${host} has no address`)
+    if (answers.length === 0) return yield* makeBlocked(text, `its name ${host} has no address`)
     for (const address of answers) {
-      const reason = judge(address, url, host, policy)
-      if (reason !== undefined) return yield* block(text, reason)
+      const reason = judgeAddress(address, url, host, policy)
+      if (reason !== undefined) return yield* makeBlocked(text, reason)
     }
     return { url, addresses: answers.slice(0, maxAddresses) }
   })
@@ -277,7 +277,7 @@ export const make = (resolver: Resolve, policy: Policy = strict): Service => {
     follow: (from, location) =>
       URL.canParse(location, from.url.href)
         ? admit(new URL(location, from.url).href)
-        : Effect.fail(block(location, "it redirects to something that is no URL"))
+        : Effect.fail(makeBlocked(location, "it redirects to something that is no URL"))
   }
 }
 

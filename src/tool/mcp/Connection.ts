@@ -42,8 +42,8 @@ export type Reason = McpError["reason"]
 const maxChars = 600
 
 /** A text of a server on one line of bounded length. */
-export const oneLine = (text: string): string =>
-  TextCut.shortened(TextCut.head(text, maxChars * 4).replaceAll(/\s+/g, " ").trim(), maxChars)
+export const toOneLine = (text: string): string =>
+  TextCut.shorten(TextCut.takeHead(text, maxChars * 4).replaceAll(/\s+/g, " ").trim(), maxChars)
 
 /** Claims of a server about a tool. */
 export interface Hints {

@@ -13,7 +13,7 @@ const keptBytes = 1024
 
 const decoder = new TextDecoder()
 
-const concat = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
+const concatBytes = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0
   for (const part of parts) {
@@ -24,47 +24,47 @@ const concat = (parts: ReadonlyArray<Uint8Array>): Uint8Array => {
 }
 
 /** A line that is not complete: all of it, or the ends of one that is too long already. */
-type Open =
+type OpenLine =
   | { readonly _tag: "Short"; readonly parts: Array<Uint8Array>; length: number }
   | { readonly _tag: "Long"; readonly head: Uint8Array; tail: Uint8Array }
 
-const add = (open: Open, piece: Uint8Array, maxBytes: number): Open => {
+const addPiece = (open: OpenLine, piece: Uint8Array, maxBytes: number): OpenLine => {
   if (open._tag === "Long") {
-    open.tail = concat([open.tail, piece.slice(-keptBytes)]).slice(-keptBytes)
+    open.tail = concatBytes([open.tail, piece.slice(-keptBytes)]).slice(-keptBytes)
     return open
   }
   open.parts.push(piece)
   open.length += piece.length
   if (open.length <= maxBytes) return open
-  const whole = concat(open.parts)
+  const whole = concatBytes(open.parts)
   return { _tag: "Long", head: whole.slice(0, keptBytes), tail: whole.slice(-keptBytes) }
 }
 
-const close = (open: Open): Line =>
+const closeLine = (open: OpenLine): Line =>
   open._tag === "Short"
-    ? { _tag: "Line", text: decoder.decode(concat(open.parts)) }
+    ? { _tag: "Line", text: decoder.decode(concatBytes(open.parts)) }
     : { _tag: "TooLong", head: decoder.decode(open.head), tail: decoder.decode(open.tail) }
 
 /** Takes bytes, gives the lines that they complete. */
 export const make = (maxBytes: number): (chunk: Uint8Array) => ReadonlyArray<Line> => {
-  const fresh = (): Open => ({ _tag: "Short", parts: [], length: 0 })
-  let open = fresh()
+  const openLine = (): OpenLine => ({ _tag: "Short", parts: [], length: 0 })
+  let open = openLine()
   return (chunk) => {
     const lines: Array<Line> = []
     let from = 0
     for (let at = chunk.indexOf(newline); at >= 0; at = chunk.indexOf(newline, from)) {
-      lines.push(close(add(open, chunk.subarray(from, at), maxBytes)))
-      open = fresh()
+      lines.push(closeLine(addPiece(open, chunk.subarray(from, at), maxBytes)))
+      open = openLine()
       from = at + 1
     }
     // A copy: who reads may use its buffer again.
-    if (from < chunk.length) open = add(open, chunk.slice(from), maxBytes)
+    if (from < chunk.length) open = addPiece(open, chunk.slice(from), maxBytes)
     return lines
   }
 }
 
 /** The id of the request that a message answers, read from the ends of the message. */
-export const answered = ({ head, tail }: { readonly head: string; readonly tail: string }): number | string | undefined => {
+export const readAnsweredId = ({ head, tail }: { readonly head: string; readonly tail: string }): number | string | undefined => {
   const id = /^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d+|"[^"\\]*")\s*[,}]/.exec(head)?.[1] ??
     /,\s*"id"\s*:\s*(\d+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(tail)?.[1]
   if (id === undefined) return undefined

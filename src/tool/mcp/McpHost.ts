@@ -17,7 +17,7 @@ import * as OptionalPackage from "../../platform/OptionalPackage.ts"
 import * as Framing from "./Framing.ts"
 
 /** One tool that is offered. */
-export interface Offered {
+export interface OfferedTool {
   readonly name: string
   readonly description: string
   readonly parameters: Readonly<Record<string, unknown>>
@@ -36,22 +36,22 @@ const maxMessageBytes = 10 * 1024 * 1024
 
 type Hide = (text: string) => string
 
-const listed = (hide: Hide) => ({ description, name, parameters, readOnly }: Offered): ListToolsResult["tools"][number] => ({
+const toListedTool = (hide: Hide) => ({ description, name, parameters, readOnly }: OfferedTool): ListToolsResult["tools"][number] => ({
   name,
   description: hide(description),
   inputSchema: { ...parameters, type: "object" },
   annotations: { readOnlyHint: readOnly, destructiveHint: !readOnly }
 })
 
-const resultOf = (exit: Exit.Exit<string, string>, hide: Hide): CallToolResult => {
+const toCallResult = (exit: Exit.Exit<string, string>, hide: Hide): CallToolResult => {
   const text = Exit.isSuccess(exit) ? exit.value : Option.getOrElse(Exit.findErrorOption(exit), () => Cause.pretty(exit.cause))
   return { content: [{ type: "text", text: hide(text) }], isError: Exit.isFailure(exit) }
 }
 
-const sdk = OptionalPackage.load("serving MCP needs the package", ["@modelcontextprotocol/server"], () => import("@modelcontextprotocol/server").catch(OptionalPackage.absent))
+const sdk = OptionalPackage.load("serving MCP needs the package", ["@modelcontextprotocol/server"], () => import("@modelcontextprotocol/server").catch(OptionalPackage.rethrowImport))
 
 /** Makes servers of the tools; what they run ends with the signal. */
-const servers = Effect.fnUntraced(function*(tools: ReadonlyArray<Offered>, ending: AbortSignal) {
+const makeServers = Effect.fnUntraced(function*(tools: ReadonlyArray<OfferedTool>, ending: AbortSignal) {
   const { ProtocolError, ProtocolErrorCode, Server } = yield* sdk
   const services = yield* Effect.context<never>()
   const secrets = yield* Secrets
@@ -59,31 +59,31 @@ const servers = Effect.fnUntraced(function*(tools: ReadonlyArray<Offered>, endin
   const hide: Hide = (text) => redactKeys(text, secrets)
   return () => {
     const server = new Server({ name: "hermes", version }, { capabilities: { tools: {} } })
-    server.setRequestHandler("tools/list", () => ({ tools: tools.map(listed(hide)) }))
+    server.setRequestHandler("tools/list", () => ({ tools: tools.map(toListedTool(hide)) }))
     server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
       const tool = tools.find(({ name }) => name === params.name)
       if (tool === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, hide(`There is no tool "${params.name}". List them with tools/list.`))
       const exit = await Effect.runPromiseExitWith(services)(tool.run(params.arguments ?? {}), {
         signal: AbortSignal.any([mcpReq.signal, ending])
       })
-      return resultOf(exit, hide)
+      return toCallResult(exit, hide)
     })
     return server
   }
 })
 
 /** Answers requests over HTTP, each by a server of its own, as long as the scope lives. */
-export const handler = Effect.fnUntraced(function*(tools: ReadonlyArray<Offered>): Effect.fn.Return<(request: Request) => Promise<Response>, ConfigError, Scope.Scope> {
+export const makeHandler = Effect.fnUntraced(function*(tools: ReadonlyArray<OfferedTool>): Effect.fn.Return<(request: Request) => Promise<Response>, ConfigError, Scope.Scope> {
   const { createMcpHandler } = yield* sdk
   const ending = new AbortController()
-  const made = yield* servers(tools, ending.signal)
+  const made = yield* makeServers(tools, ending.signal)
   const { close, fetch } = createMcpHandler(made, { maxRequestBodySize: maxMessageBytes })
   yield* Effect.addFinalizer(() => Effect.andThen(Effect.sync(() => ending.abort()), Effect.promise(close)))
   return (request) => fetch(request)
 })
 
 /** Serves until the input ends. What still runs then is interrupted. */
-export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArray<Offered>, { input, write }: Wire<E>) {
+export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArray<OfferedTool>, { input, write }: Wire<E>) {
   const services = yield* Effect.context<never>()
   const ending = new AbortController()
   const transport: Transport = {
@@ -91,7 +91,7 @@ export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArra
     close: () => Promise.resolve(),
     send: (message) => Effect.runPromiseWith(services)(write(`${JSON.stringify(message)}\n`))
   }
-  const server = (yield* servers(tools, ending.signal))()
+  const server = (yield* makeServers(tools, ending.signal))()
   yield* Effect.acquireRelease(
     Effect.promise(() => server.connect(transport)),
     () => Effect.sync(() => ending.abort())

@@ -16,10 +16,10 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { Home } from "../../config/Environment.ts"
-import { registered } from "../../domain/Secrets.ts"
+import { registerSecrets } from "../../domain/Secrets.ts"
 import * as HomeFile from "../../routing/HomeFile.ts"
 import * as OptionalPackage from "../../platform/OptionalPackage.ts"
-import { McpError, oneLine } from "./Connection.ts"
+import { McpError, toOneLine } from "./Connection.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import type { Http, ServerConfig } from "./ServerConfig.ts"
 import * as ServerFetch from "./ServerFetch.ts"
@@ -46,7 +46,7 @@ export interface Service {
 }
 
 /** Logins that are gone with the process. */
-const memory = (): Service => {
+const makeMemoryLogins = (): Service => {
   const logins = new Map<string, Login>()
   return {
     get: (server) => Effect.sync(() => logins.get(server)),
@@ -63,44 +63,44 @@ const Saved = Schema.fromJsonString(
 type Servers = (typeof Saved.Type)["servers"]
 
 /** Logins in a home directory; the file is read anew each time, as another process may have renewed a token. */
-const file = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
+const makeFileLogins = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const stored = yield* HomeFile.make(home, fileName)
     const changing = yield* Semaphore.make(1)
-    const unusable = (server: string, what: string) => (cause: unknown) =>
+    const makeUnusableError = (server: string, what: string) => (cause: unknown) =>
       new McpError({
         server,
         reason: "config",
         message: `${stored.path}: cannot be ${what}: correct it, or remove it and log in again by \`hermes mcp login ${server}\``,
         cause
       })
-    const read = (server: string): Effect.Effect<Servers, McpError> =>
+    const readServers = (server: string): Effect.Effect<Servers, McpError> =>
       stored.read.pipe(
         Effect.flatMap((text) =>
           text === undefined ? Effect.succeed({ version: 1 as const, servers: {} }) : Schema.decodeEffect(Saved)(text)),
-        Effect.mapBoth({ onFailure: unusable(server, "read"), onSuccess: ({ servers }) => servers })
+        Effect.mapBoth({ onFailure: makeUnusableError(server, "read"), onSuccess: ({ servers }) => servers })
       )
     return {
       get: (server) =>
-        Effect.map(read(server), (servers) => Object.hasOwn(servers, server) ? servers[server] : undefined).pipe(Effect.tap(registered)),
+        Effect.map(readServers(server), (servers) => Object.hasOwn(servers, server) ? servers[server] : undefined).pipe(Effect.tap(registerSecrets)),
       set: (server, login) =>
-        Effect.andThen(registered(login), changing.withPermit(Effect.flatMap(read(server), ({ [server]: _, ...others }) => {
+        Effect.andThen(registerSecrets(login), changing.withPermit(Effect.flatMap(readServers(server), ({ [server]: _, ...others }) => {
           const servers = login === undefined ? others : { ...others, [server]: login }
           return Schema.encodeEffect(Saved)({ version: 1, servers }).pipe(
             Effect.flatMap(stored.write),
-            Effect.mapError(unusable(server, "written"))
+            Effect.mapError(makeUnusableError(server, "written"))
           )
         })))
     }
   })
 
 /** Logins at MCP servers that ask for OAuth. */
-export const Logins = Context.Reference<Service>("hermes-effect/tool/mcp/Logins", { defaultValue: memory })
+export const Logins = Context.Reference<Service>("hermes-effect/tool/mcp/Logins", { defaultValue: makeMemoryLogins })
 
 /** The logins of the home directory. */
 export const layer: Layer.Layer<never, never, FileSystem.FileSystem | Home | Path.Path> = Layer.effect(
   Logins,
-  Effect.flatMap(Home, ({ root }) => file(root))
+  Effect.flatMap(Home, ({ root }) => makeFileLogins(root))
 )
 
 // OAuth at an MCP server, by the official client: its tokens are used and renewed while runs use the server, and a login gets
@@ -132,22 +132,22 @@ const nowhere = "http://127.0.0.1/callback"
 type Client = Awaited<ReturnType<OAuthClientProvider["clientInformation"]>>
 type Tokens = Awaited<ReturnType<OAuthClientProvider["tokens"]>>
 
-const words = (scope: string | undefined): ReadonlyArray<string> => scope?.split(/\s+/).filter((word) => word !== "") ?? []
+const splitScope = (scope: string | undefined): ReadonlyArray<string> => scope?.split(/\s+/).filter((word) => word !== "") ?? []
 
-const scopeOf = (tokens: unknown): string | undefined =>
+const readScope = (tokens: unknown): string | undefined =>
   Predicate.hasProperty(tokens, "scope") && typeof tokens.scope === "string" ? tokens.scope : undefined
 
 /** Says what has to be done for a request for which the login does not suffice. */
-const loginMessage = (name: string, tokens: unknown, scope: string | undefined): string => {
-  const had = new Set(words(scopeOf(tokens)))
-  const more = had.size === 0 ? [] : words(scope).filter((word) => !had.has(word))
+const describeRequiredLogin = (name: string, tokens: unknown, scope: string | undefined): string => {
+  const had = new Set(splitScope(readScope(tokens)))
+  const more = had.size === 0 ? [] : splitScope(scope).filter((word) => !had.has(word))
   return more.length === 0
     ? `login required: run \`hermes mcp login ${name}\``
-    : `the server wants more rights (${oneLine(more.join(" "))}): run \`hermes mcp login ${name}\` to give them`
+    : `the server wants more rights (${toOneLine(more.join(" "))}): run \`hermes mcp login ${name}\` to give them`
 }
 
 /** Identity of this program at the server, besides what a registration there gave. */
-const clientOf = (sdk: Sdk, { clientId, clientMetadataUrl, clientSecret, privateKey, signingAlgorithm = "ES256" }: NonNullable<Http["oauth"]>) => ({
+const buildClientIdentity = (sdk: Sdk, { clientId, clientMetadataUrl, clientSecret, privateKey, signingAlgorithm = "ES256" }: NonNullable<Http["oauth"]>) => ({
   ...(clientMetadataUrl === undefined ? {} : { clientMetadataUrl }),
   ...(clientId === undefined || privateKey === undefined ? {} : {
     addClientAuthentication: sdk.createPrivateKeyJwtAuth({
@@ -163,7 +163,7 @@ const clientOf = (sdk: Sdk, { clientId, clientMetadataUrl, clientSecret, private
 })
 
 /** State of a login between its two requests. */
-const discovery = (): Pick<OAuthClientProvider, "discoveryState" | "saveDiscoveryState"> => {
+const makeDiscovery = (): Pick<OAuthClientProvider, "discoveryState" | "saveDiscoveryState"> => {
   let found: OAuthDiscoveryState | undefined
   return {
     discoveryState: () => found,
@@ -174,7 +174,7 @@ const discovery = (): Pick<OAuthClientProvider, "discoveryState" | "saveDiscover
 }
 
 /** Makes the client's login provider. The promises are those of the client. */
-const providerOf = (
+const makeProvider = (
   sdk: Sdk,
   { name }: Pick<ServerConfig, "name">,
   { oauth = {}, url }: Pick<Http, "oauth" | "url">,
@@ -188,7 +188,7 @@ const providerOf = (
   let requested: string | undefined
   // A login at another address is none at this one.
   const saved = Effect.map(logins.get(name), (login): Login => login?.url === url.href ? login : { url: url.href })
-  const change = (part: Partial<Login>): Promise<void> =>
+  const changeLogin = (part: Partial<Login>): Promise<void> =>
     Effect.runPromise(Effect.flatMap(saved, (login) => logins.set(name, { ...login, ...part })))
   return {
     redirectUrl: isAlone ? undefined : redirectUrl,
@@ -200,25 +200,25 @@ const providerOf = (
       token_endpoint_auth_method: clientSecret === undefined ? "none" : "client_secret_post",
       ...(scope === undefined ? {} : { scope })
     },
-    ...(asking === undefined ? {} : { state: () => asking.state, ...discovery() }),
-    ...(clientId === undefined ? { saveClientInformation: (client: unknown) => change({ client }) } : {}),
+    ...(asking === undefined ? {} : { state: () => asking.state, ...makeDiscovery() }),
+    ...(clientId === undefined ? { saveClientInformation: (client: unknown) => changeLogin({ client }) } : {}),
     // The saved value is the one that the client gave.
     clientInformation: () => Effect.runPromise(Effect.map(saved, ({ client }) => client as Client)),
-    ...clientOf(sdk, oauth),
+    ...buildClientIdentity(sdk, oauth),
     // As above.
     tokens: () => Effect.runPromise(Effect.map(saved, ({ tokens }) => tokens as Tokens)),
     // Tokens that name no rights have those that were asked for.
     saveTokens: (tokens) =>
       Effect.runPromise(Effect.flatMap(saved, (login) => {
-        const granted = tokens.scope ?? requested ?? scopeOf(login.tokens)
+        const granted = tokens.scope ?? requested ?? readScope(login.tokens)
         return logins.set(name, { ...login, tokens: { ...tokens, ...(granted === undefined ? {} : { scope: granted }) } })
       })),
     redirectToAuthorization: async (page) => {
       requested = page.searchParams.get("scope") ?? undefined
       if (asking !== undefined) return asking.open(page)
       const { tokens } = await Effect.runPromise(saved)
-      if (requested !== undefined) await change({ wanted: requested })
-      throw new Error(loginMessage(name, tokens, requested))
+      if (requested !== undefined) await changeLogin({ wanted: requested })
+      throw new Error(describeRequiredLogin(name, tokens, requested))
     },
     ...(isAlone ? { prepareTokenRequest: (rights) => new URLSearchParams({ grant_type: grant, ...(rights === undefined ? {} : { scope: rights }) }) } : {}),
     saveCodeVerifier: (code) => {
@@ -229,16 +229,16 @@ const providerOf = (
 }
 
 /** Uses and renews the tokens of a login that was made before. */
-export const stored = (sdk: Sdk, config: ServerConfig, http: Http): Effect.Effect<OAuthClientProvider> =>
-  Effect.map(Logins, (logins) => providerOf(sdk, config, http, logins, undefined))
+export const makeStoredProvider = (sdk: Sdk, config: ServerConfig, http: Http): Effect.Effect<OAuthClientProvider> =>
+  Effect.map(Logins, (logins) => makeProvider(sdk, config, http, logins, undefined))
 
 /** The hosts that took part in the login at a server, as it is stored now. */
-export const hostsOf = ({ name }: Pick<ServerConfig, "name">, { url }: Pick<Http, "url">): Effect.Effect<() => Promise<ReadonlyArray<string>>> =>
+export const readLoginHosts = ({ name }: Pick<ServerConfig, "name">, { url }: Pick<Http, "url">): Effect.Effect<() => Promise<ReadonlyArray<string>>> =>
   Effect.map(Logins, ({ get }) => () =>
     Effect.runPromise(Effect.map(get(name), (login) => login?.url === url.href ? login.hosts ?? [] : [])))
 
 /** Rights and page that a server names to whom it refuses. None when it cannot be asked: then they are looked for where they usually are. */
-const challengeOf = (sdk: Sdk, { headers, url }: Http): Effect.Effect<ReturnType<Sdk["extractWWWAuthenticateParams"]>> =>
+const fetchChallenge = (sdk: Sdk, { headers, url }: Http): Effect.Effect<ReturnType<Sdk["extractWWWAuthenticateParams"]>> =>
   Effect.tryPromise(async (signal) => {
     const response = await fetch(url, {
       method: "POST",
@@ -267,25 +267,25 @@ interface Browser {
   readonly returned: Effect.Effect<URLSearchParams>
 }
 
-const refused = (server: string, message: string) => new McpError({ server, reason: "unauthorized", message: `MCP server "${server}": ${message}` })
+const makeRefusal = (server: string, message: string) => new McpError({ server, reason: "unauthorized", message: `MCP server "${server}": ${message}` })
 
 /** Logs a user in. What was known of an earlier login is forgotten first. */
-export const login = Effect.fn("McpLogin.login")(function*(
+export const logIn = Effect.fn("McpLogin.login")(function*(
   config: ServerConfig,
   http: Http,
   browser: Browser
 ): Effect.fn.Return<void, McpError> {
   const { name } = config
   const sdk = yield* Effect.mapError(
-    OptionalPackage.load("logins at MCP servers need the package", ["@modelcontextprotocol/client"], () => import("@modelcontextprotocol/client").catch(OptionalPackage.absent)),
+    OptionalPackage.load("logins at MCP servers need the package", ["@modelcontextprotocol/client"], () => import("@modelcontextprotocol/client").catch(OptionalPackage.rethrowImport)),
     ({ message }) => new McpError({ server: name, reason: "config", message })
   )
   const logins = yield* Logins
   const before = yield* logins.get(name)
   yield* logins.set(name, undefined)
   const { state } = browser
-  const provider = providerOf(sdk, config, http, logins, browser)
-  const { resourceMetadataUrl, scope: named } = yield* challengeOf(sdk, http)
+  const provider = makeProvider(sdk, config, http, logins, browser)
+  const { resourceMetadataUrl, scope: named } = yield* fetchChallenge(sdk, http)
   const scope = sdk.computeScopeUnion(http.oauth?.scope ?? named, before?.url === http.url.href ? before.wanted : undefined)
   const known = { serverUrl: http.url, ...(scope === undefined ? {} : { scope }), ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }) }
   const hosts = new Set<string>()
@@ -297,20 +297,20 @@ export const login = Effect.fn("McpLogin.login")(function*(
   const fetchFn = ServerFetch.make(fetch, { server: name, url: http.url, isAdmitted })
   const keepHosts = Effect.flatMap(logins.get(name), (login) =>
     login === undefined || hosts.size === 0 ? Effect.void : logins.set(name, { ...login, hosts: [...hosts] }))
-  const step = (more: { readonly authorizationCode?: string; readonly iss?: string }) =>
+  const authorize = (more: { readonly authorizationCode?: string; readonly iss?: string }) =>
     Effect.tryPromise({
       try: () => sdk.auth(provider, { ...known, ...more, fetchFn }),
-      catch: SdkFailure.of(name, "logging in")
+      catch: SdkFailure.toMcpError(name, "logging in")
     })
-  if ((yield* step({})) === "AUTHORIZED") return yield* keepHosts
+  if ((yield* authorize({})) === "AUTHORIZED") return yield* keepHosts
   const answer = yield* browser.returned
   // Every user and program of the machine reaches the page: without the state nothing that it was told counts.
-  if (answer.get("state") !== state) return yield* refused(name, "the login was completed for another request: try again")
+  if (answer.get("state") !== state) return yield* makeRefusal(name, "the login was completed for another request: try again")
   const error = answer.get("error")
-  if (error !== null) return yield* refused(name, `the login was refused (${answer.get("error_description") ?? error})`)
+  if (error !== null) return yield* makeRefusal(name, `the login was refused (${answer.get("error_description") ?? error})`)
   const code = answer.get("code")
-  if (code === null) return yield* refused(name, "the login brought no code: try again")
+  if (code === null) return yield* makeRefusal(name, "the login brought no code: try again")
   const iss = answer.get("iss")
-  yield* step({ authorizationCode: code, ...(iss === null ? {} : { iss }) })
+  yield* authorize({ authorizationCode: code, ...(iss === null ? {} : { iss }) })
   yield* keepHosts
 })

@@ -54,7 +54,7 @@ export interface Service {
 }
 
 /** One server's place in the registry: its present toolset, replaced as a whole. */
-const place = Effect.fnUntraced(function*(parent: Scope.Scope) {
+const makePlace = Effect.fnUntraced(function*(parent: Scope.Scope) {
   const registry = yield* ToolRegistry
   let current: Scope.Closeable | undefined
   const leave = Effect.suspend(() => current === undefined ? Effect.void : Scope.close(current, Exit.void))
@@ -72,7 +72,7 @@ const place = Effect.fnUntraced(function*(parent: Scope.Scope) {
 })
 
 /** True when a server that could not be connected may be there later: it may be starting, or be in need of something that is. */
-const mayPass = ({ transport }: ServerConfig.ServerConfig, { reason }: McpError): boolean =>
+const canPass = ({ transport }: ServerConfig.ServerConfig, { reason }: McpError): boolean =>
   reason === "timeout" || reason === "closed" || (reason === "start" && transport._tag === "Http")
 
 /** Answers to the question whether a server is there that say it is not. */
@@ -86,7 +86,7 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
   const whole = yield* Effect.scope
   // Connections are closed after the fiber that would connect them again.
   const parent = yield* Scope.fork(whole, "sequential")
-  const { leave, put } = yield* place(parent)
+  const { leave, put } = yield* makePlace(parent)
   const turns = yield* Semaphore.make(config.parallel ? Number.MAX_SAFE_INTEGER : 1)
   /** Names of the tools that searches found. */
   const wanted = new Set<string>()
@@ -110,16 +110,16 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
         }).pipe(Effect.ensuring(Effect.sync(() => calls--)))
     }))
 
-  const refresh = Effect.fnUntraced(function*(connected: Connection) {
+  const refreshTools = Effect.fnUntraced(function*(connected: Connection) {
     const descriptors = connected.offers.tools ? yield* connected.listTools : []
-    const own = ServerTools.entries(config, use, descriptors)
-    const utilities = ServerTools.utilities(config, use, connected)
-    const offer = (list: ReadonlyArray<ServerTools.Entry>) => put(ServerTools.toolset(config, list))
+    const own = ServerTools.makeEntries(config, use, descriptors)
+    const utilities = ServerTools.makeUtilities(config, use, connected)
+    const offerTools = (list: ReadonlyArray<ServerTools.Entry>) => put(ServerTools.makeToolset(config, list))
     if (own.length > lazyAbove) {
-      const lazy: ServerTools.Entry = ServerTools.searchTool(config, own, wanted, (found) => offer([lazy, ...found, ...utilities]))
-      yield* offer([lazy, ...own.filter(({ tool }) => wanted.has(tool.name)), ...utilities])
+      const lazy: ServerTools.Entry = ServerTools.makeSearchTool(config, own, wanted, (found) => offerTools([lazy, ...found, ...utilities]))
+      yield* offerTools([lazy, ...own.filter(({ tool }) => wanted.has(tool.name)), ...utilities])
     } else {
-      yield* offer([...own, ...utilities])
+      yield* offerTools([...own, ...utilities])
     }
     tell({ state: "connected", tools: own.length + utilities.length, message: undefined })
   })
@@ -128,7 +128,7 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
   const connect = Effect.gen(function*() {
     const scope = yield* Scope.fork(parent, "sequential")
     const connected = yield* connector.connect(config).pipe(
-      Effect.tap((connected) => refresh(connected)),
+      Effect.tap((connected) => refreshTools(connected)),
       Scope.provide(scope),
       Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)
     )
@@ -136,15 +136,15 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
     return { connected, scope }
   })
 
-  const follow = (connected: Connection) =>
+  const followChanges = (connected: Connection) =>
     Queue.take(connected.toolsChanged).pipe(
-      Effect.andThen(refresh(connected)),
+      Effect.andThen(refreshTools(connected)),
       Effect.catchTag("McpError", ({ message }) => Effect.logWarning(`${message}; its tools stay as they were`)),
       Effect.forever
     )
 
   /** Waits until the server does not answer any more. While it has something to do it may be slow to answer. */
-  const silence = Effect.fnUntraced(function*({ ping }: Connection): Effect.fn.Return<McpError> {
+  const waitForSilence = Effect.fnUntraced(function*({ ping }: Connection): Effect.fn.Return<McpError> {
     if (config.keepaliveMillis === 0) return yield* Effect.never
     while (true) {
       yield* Effect.sleep(config.keepaliveMillis)
@@ -154,8 +154,8 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
   })
 
   /** Waits for the end of a connection, and makes another; fails when that cannot be done. */
-  const keep = Effect.fnUntraced(function*({ connected, scope }: Effect.Success<typeof connect>) {
-    const { message } = yield* Effect.raceAllFirst([connected.closed, follow(connected), silence(connected)])
+  const keepConnected = Effect.fnUntraced(function*({ connected, scope }: Effect.Success<typeof connect>) {
+    const { message } = yield* Effect.raceAllFirst([connected.closed, followChanges(connected), waitForSilence(connected)])
     connection = undefined
     tell({ state: "reconnecting", tools: 0, message })
     yield* Effect.logWarning(`${message}: connecting it again`)
@@ -164,9 +164,9 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
     return yield* Effect.retry(connect, reconnecting)
   })
 
-  const stay = Effect.fnUntraced(function*(first: Effect.Success<typeof connect>) {
+  const stayConnected = Effect.fnUntraced(function*(first: Effect.Success<typeof connect>) {
     let now = first
-    while (true) now = yield* keep(now)
+    while (true) now = yield* keepConnected(now)
   }, Effect.catchTag("McpError", (error) => Effect.andThen(leave, giveUp(error, "its tools are left out"))))
 
   const giveUp = ({ message }: McpError, what: string) => {
@@ -177,14 +177,14 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
   const later = Effect.sleep("1 second").pipe(
     Effect.andThen(Effect.retry(connect, reconnecting)),
     Effect.tap(() => Effect.logInfo(`MCP server "${config.name}" is connected`)),
-    Effect.flatMap(stay),
+    Effect.flatMap(stayConnected),
     Effect.catchTag("McpError", (error) => giveUp(error, "it is not tried again"))
   )
 
   yield* Effect.matchEffect(connect, {
-    onSuccess: (now) => Effect.forkIn(stay(now), whole),
+    onSuccess: (now) => Effect.forkIn(stayConnected(now), whole),
     onFailure: (error) =>
-      mayPass(config, error)
+      canPass(config, error)
         ? Effect.andThen(giveUp(error, "its tools are left out, and it is tried again"), Effect.forkIn(later, whole))
         : giveUp(error, "its tools are left out")
   })
@@ -199,13 +199,13 @@ export const layer = (sections: Values["mcpServers"]): Layer.Layer<McpServers, n
     McpServers,
     Effect.gen(function*() {
       const states = new Map<string, Status>()
-      const teller = (name: string) => (status: Omit<Status, "name">): void => {
+      const makeStatusSetter = (name: string) => (status: Omit<Status, "name">): void => {
         states.set(name, { name, ...status })
       }
-      const start = Effect.fnUntraced(function*([name, section]: readonly [string, ServerConfig.Section]) {
-        const tell = teller(name)
+      const startServer = Effect.fnUntraced(function*([name, section]: readonly [string, ServerConfig.Section]) {
+        const tell = makeStatusSetter(name)
         if (!section.enabled) return tell({ state: "disabled", tools: 0, message: undefined })
-        yield* Effect.matchEffect(ServerConfig.of(name, section), {
+        yield* Effect.matchEffect(ServerConfig.fromSection(name, section), {
           onFailure: ({ message }) => {
             tell({ state: "failed", tools: 0, message })
             return Effect.logWarning(message)
@@ -213,7 +213,7 @@ export const layer = (sections: Values["mcpServers"]): Layer.Layer<McpServers, n
           onSuccess: (config) => supervise(config, tell)
         })
       })
-      yield* Effect.forEach(Object.entries(sections), start, { concurrency: "unbounded", discard: true })
+      yield* Effect.forEach(Object.entries(sections), startServer, { concurrency: "unbounded", discard: true })
       return { status: Effect.sync(() => Object.keys(sections).flatMap((name) => states.get(name) ?? [])) }
     })
   )

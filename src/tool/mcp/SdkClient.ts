@@ -63,7 +63,7 @@ const newline = 0x0a
 const carriageReturn = 0x0d
 
 /** Fails the body once more than `maxBytes` come without a blank line (`perEvent`), or at all. */
-const bounded = (maxBytes: number, perEvent: boolean): TransformStream<Uint8Array, Uint8Array> => {
+const makeSizeLimit = (maxBytes: number, perEvent: boolean): TransformStream<Uint8Array, Uint8Array> => {
   let bytes = 0
   let lineIsEmpty = true
   return new TransformStream({
@@ -89,12 +89,12 @@ const bounded = (maxBytes: number, perEvent: boolean): TransformStream<Uint8Arra
  * `fetch` with answers of bounded size. In a stream of events the bound holds for each event, as the stream itself may go on
  * for days.
  */
-export const boundedFetch = (fetch: Fetch, maxBytes: number): Fetch => async (url, init) => {
+export const makeBoundedFetch = (fetch: Fetch, maxBytes: number): Fetch => async (url, init) => {
   const response = await fetch(url, init)
   if (response.body === null) return response
   const perEvent = response.headers.get("content-type")?.includes("text/event-stream") ?? false
   const { headers, status, statusText } = response
-  return new Response(response.body.pipeThrough(bounded(maxBytes, perEvent)), { headers, status, statusText })
+  return new Response(response.body.pipeThrough(makeSizeLimit(maxBytes, perEvent)), { headers, status, statusText })
 }
 
 const traced = /"_meta":\{[^{}]*"traceparent":"/u
@@ -103,7 +103,7 @@ const traced = /"_meta":\{[^{}]*"traceparent":"/u
  * `fetch` whose requests have the trace of their message in headers too, so that what stands between here and the server can
  * tell whom a request belongs to.
  */
-const tracedFetch = (fetch: Fetch): Fetch => (url, init) => {
+const makeTracedFetch = (fetch: Fetch): Fetch => (url, init) => {
   const body = init?.body
   if (typeof body !== "string" || !traced.test(body)) return fetch(url, init)
   const message = Option.getOrUndefined(Json.parse(body))
@@ -118,25 +118,25 @@ const tracedFetch = (fetch: Fetch): Fetch => (url, init) => {
 
 type Sdk = typeof import("@modelcontextprotocol/client")
 
-const load = (server: string): Effect.Effect<Sdk, McpError> =>
+const loadSdk = (server: string): Effect.Effect<Sdk, McpError> =>
   Effect.mapError(
-    OptionalPackage.load("MCP servers need the package", ["@modelcontextprotocol/client"], () => import("@modelcontextprotocol/client").catch(OptionalPackage.absent)),
+    OptionalPackage.load("MCP servers need the package", ["@modelcontextprotocol/client"], () => import("@modelcontextprotocol/client").catch(OptionalPackage.rethrowImport)),
     ({ message }) => new McpError({ server, reason: "config", message })
   )
 
 /** The newest revision, which programs are asked for when they refuse those before it. */
 const newest = "2026-07-28"
 
-const plain = (values: Http["headers"]): Record<string, string> =>
+const revealHeaders = (values: Http["headers"]): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, Redacted.value(value)]))
 
 /** Converts the content of a resource. */
-const contentBlock = (content: ReadResourceResult["contents"][number]): Block =>
+const toContentBlock = (content: ReadResourceResult["contents"][number]): Block =>
   "text" in content
     ? { type: "text", text: content.text }
     : { type: "media", mimeType: content.mimeType ?? "application/octet-stream", data: content.blob }
 
-const blockOf = (block: ContentBlock): Block => {
+const toBlock = (block: ContentBlock): Block => {
   switch (block.type) {
     case "text":
       return { type: "text", text: block.text }
@@ -144,14 +144,14 @@ const blockOf = (block: ContentBlock): Block => {
     case "audio":
       return { type: "media", mimeType: block.mimeType, data: block.data }
     case "resource":
-      return contentBlock(block.resource)
+      return toContentBlock(block.resource)
     case "resource_link":
       return { type: "link", uri: block.uri, name: block.name }
   }
 }
 
 /** The client's view of a pipe. */
-const stdioTransport = Effect.fnUntraced(function*(
+const makeStdioTransport = Effect.fnUntraced(function*(
   server: string,
   stdio: Stdio,
   ended: Deferred.Deferred<McpError>
@@ -178,16 +178,16 @@ const stdioTransport = Effect.fnUntraced(function*(
   return transport
 })
 
-const httpTransport = (sdk: Sdk, config: ServerConfig, http: Http, kind: "streamable" | "sse") =>
+const makeHttpTransport = (sdk: Sdk, config: ServerConfig, http: Http, kind: "streamable" | "sse") =>
   Effect.acquireRelease(
     Effect.gen(function*() {
       const { headers, oauth, url } = http
-      const isAdmitted = ServerFetch.admitHosts(yield* Urls.UrlPolicy, yield* McpLogins.hostsOf(config, http))
+      const isAdmitted = ServerFetch.makeHostTest(yield* Urls.UrlPolicy, yield* McpLogins.readLoginHosts(config, http))
       const within = ServerFetch.make(fetch, { server: config.name, url, isAdmitted })
       const options = {
-        ...(oauth === undefined ? {} : { authProvider: yield* McpLogins.stored(sdk, config, http) }),
-        requestInit: { headers: plain(headers) },
-        fetch: tracedFetch(boundedFetch(within, StdioPipe.maxMessageBytes))
+        ...(oauth === undefined ? {} : { authProvider: yield* McpLogins.makeStoredProvider(sdk, config, http) }),
+        requestInit: { headers: revealHeaders(headers) },
+        fetch: makeTracedFetch(makeBoundedFetch(within, StdioPipe.maxMessageBytes))
       }
       return kind === "sse" ? new sdk.SSEClientTransport(url, options) : new sdk.StreamableHTTPClientTransport(url, options)
     }),
@@ -207,25 +207,25 @@ interface Way {
 }
 
 /** The ways to reach a server, each with the failure after which it is tried. */
-const ways = (sdk: Sdk, config: ServerConfig): readonly [Way, Way, (error: McpError) => boolean] => {
+const listWays = (sdk: Sdk, config: ServerConfig): readonly [Way, Way, (error: McpError) => boolean] => {
   const { name, transport } = config
   if (transport._tag === "Stdio") {
-    const open = (ended: Deferred.Deferred<McpError>) => stdioTransport(name, transport, ended)
+    const openStdio = (ended: Deferred.Deferred<McpError>) => makeStdioTransport(name, transport, ended)
     return [
-      { mode: "legacy", transport: open },
-      { mode: { pin: newest }, transport: open },
+      { mode: "legacy", transport: openStdio },
+      { mode: { pin: newest }, transport: openStdio },
       ({ reason }) => reason === "refused"
     ]
   }
   return [
-    { mode: "auto", transport: () => httpTransport(sdk, config, transport, "streamable") },
-    { mode: "legacy", transport: () => httpTransport(sdk, config, transport, "sse") },
-    ({ cause }) => [400, 404, 405, 406, 415].includes(SdkFailure.statusOf(cause) ?? 0)
+    { mode: "auto", transport: () => makeHttpTransport(sdk, config, transport, "streamable") },
+    { mode: "legacy", transport: () => makeHttpTransport(sdk, config, transport, "sse") },
+    ({ cause }) => [400, 404, 405, 406, 415].includes(SdkFailure.readStatus(cause) ?? 0)
   ]
 }
 
 /** Has the client answer what the configuration allows to be asked. */
-const answering = ({ elicitation, sampling }: ServerConfig, client: Client, questions: Questions.Questions): void => {
+const registerAnswers = ({ elicitation, sampling }: ServerConfig, client: Client, questions: Questions.Questions): void => {
   if (elicitation) {
     client.setRequestHandler("elicitation/create", async ({ params }, { mcpReq }) => {
       const url = "url" in params && typeof params.url === "string" ? params.url : undefined
@@ -264,14 +264,14 @@ const connectBy = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, wa
     (client) => Effect.ignore(Effect.tryPromise(() => client.close()))
   )
   const questions = Questions.make(config)
-  answering(config, client, questions)
+  registerAnswers(config, client, questions)
   yield* Effect.tryPromise({
     try: (signal) => client.connect(transport, { signal, timeout: config.connectTimeoutMillis }),
-    catch: SdkFailure.of(config.name, "connecting")
+    catch: SdkFailure.toMcpError(config.name, "connecting")
   }).pipe(
     Effect.timeoutOrElse({
       duration: config.connectTimeoutMillis,
-      orElse: () => Effect.fail(SdkFailure.silent(config.name, config.connectTimeoutMillis))
+      orElse: () => Effect.fail(SdkFailure.makeTimeoutError(config.name, config.connectTimeoutMillis))
     }),
     // A program that died says why; the request that it left open does not.
     Effect.catch((error) =>
@@ -281,12 +281,12 @@ const connectBy = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, wa
   )
   // Not before: a way that failed is closed by the client, and that is no reason of its own.
   Object.assign(client, {
-    onclose: () => Deferred.doneUnsafe(ended, Effect.succeed(SdkFailure.wentAway(config.name)))
+    onclose: () => Deferred.doneUnsafe(ended, Effect.succeed(SdkFailure.makeClosedError(config.name)))
   })
-  return connectionOf(config, client, questions, ended, changed)
+  return makeConnection(config, client, questions, ended, changed)
 })
 
-const connectionOf = (
+const makeConnection = (
   config: ServerConfig,
   client: Client,
   questions: Questions.Questions,
@@ -294,14 +294,14 @@ const connectionOf = (
   toolsChanged: Queue.Queue<void>
 ): Connection => {
   /** Asks the server; the parameters of the request begin with the trace of the fiber. */
-  const ask = <A>(
+  const sendRequest = <A>(
     doing: string,
     request: (client: Client, options: RequestOptions, trace: { readonly _meta?: Record<string, unknown> }) => Promise<A>
   ): Effect.Effect<A, McpError> =>
     Effect.flatMap(TraceContext.current, (trace) =>
       Effect.tryPromise({
         try: (signal) => request(client, { signal, timeout: config.timeoutMillis }, trace === undefined ? {} : { _meta: { ...trace } }),
-        catch: SdkFailure.of(config.name, doing)
+        catch: SdkFailure.toMcpError(config.name, doing)
       }))
   const capabilities = client.getServerCapabilities()
   const info = client.getServerVersion()
@@ -314,9 +314,9 @@ const connectionOf = (
       resources: capabilities?.resources !== undefined,
       prompts: capabilities?.prompts !== undefined
     },
-    listTools: Effect.map(ask("listing its tools", (client, options) => client.listTools(undefined, options)), ({ tools }) => tools),
+    listTools: Effect.map(sendRequest("listing its tools", (client, options) => client.listTools(undefined, options)), ({ tools }) => tools),
     callTool: (name, args, onProgress) =>
-      questions.during(ask(`the call of ${name}`, (client, options, trace) =>
+      questions.during(sendRequest(`the call of ${name}`, (client, options, trace) =>
         client.callTool({ ...trace, name, arguments: { ...args } }, {
           ...options,
           // A server that reports progress is alive: its time starts anew, up to ten times what a silent one has.
@@ -327,19 +327,19 @@ const connectionOf = (
               onProgress(message ?? (total === undefined ? String(progress) : `${progress}/${total}`))
           })
         })).pipe(Effect.map((result) => ({
-          blocks: result.content.map(blockOf),
+          blocks: result.content.map(toBlock),
           structured: result.structuredContent,
           isError: result.isError === true
         })))),
     listResources: Effect.map(
-      ask("listing its resources", (client, options, trace) => client.listResources(trace, options)),
+      sendRequest("listing its resources", (client, options, trace) => client.listResources(trace, options)),
       ({ resources }) => resources
     ),
     readResource: (uri) =>
-      Effect.map(ask(`reading ${uri}`, (client, options, trace) => client.readResource({ ...trace, uri }, options)), ({ contents }) =>
-        contents.map(contentBlock)),
+      Effect.map(sendRequest(`reading ${uri}`, (client, options, trace) => client.readResource({ ...trace, uri }, options)), ({ contents }) =>
+        contents.map(toContentBlock)),
     listPrompts: Effect.map(
-      ask("listing its prompts", (client, options, trace) => client.listPrompts(trace, options)),
+      sendRequest("listing its prompts", (client, options, trace) => client.listPrompts(trace, options)),
       ({ prompts }) =>
         prompts.map(({ arguments: args = [], description, name }) => ({
           name,
@@ -348,11 +348,11 @@ const connectionOf = (
         }))
     ),
     getPrompt: (name, args) =>
-      Effect.map(ask(`the prompt ${name}`, (client, options, trace) => client.getPrompt({ ...trace, name, arguments: { ...args } }, options)), ({ messages }) =>
-        messages.map(({ content }) => blockOf(content))),
+      Effect.map(sendRequest(`the prompt ${name}`, (client, options, trace) => client.getPrompt({ ...trace, name, arguments: { ...args } }, options)), ({ messages }) =>
+        messages.map(({ content }) => toBlock(content))),
     ping: Effect.asVoid(Effect.tryPromise({
       try: (signal) => client.ping({ signal, timeout: config.connectTimeoutMillis }),
-      catch: SdkFailure.of(config.name, "asking whether it is there")
+      catch: SdkFailure.toMcpError(config.name, "asking whether it is there")
     })),
     toolsChanged,
     closed: Deferred.await(ended)
@@ -360,7 +360,7 @@ const connectionOf = (
 }
 
 /** One way, tried in a scope of its own: what it started is gone when it failed. */
-const attempt = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, way: Way) {
+const attemptWay = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, way: Way) {
   const scope = yield* Scope.fork(yield* Effect.scope, "sequential")
   return yield* connectBy(sdk, config, way).pipe(
     Scope.provide(scope),
@@ -373,10 +373,10 @@ export const layer: Layer.Layer<McpConnector, never, ChildProcessSpawner | FileS
   McpConnector,
   Effect.map(Effect.context<ChildProcessSpawner | FileSystem.FileSystem>(), (context) => ({
     connect: Effect.fn("McpConnector.connect")(function*(config: ServerConfig) {
-      const sdk = yield* load(config.name)
-      const [first, second, isWorth] = ways(sdk, config)
-      return yield* attempt(sdk, config, first).pipe(
-        Effect.catchIf(isWorth, () => attempt(sdk, config, second)),
+      const sdk = yield* loadSdk(config.name)
+      const [first, second, isWorth] = listWays(sdk, config)
+      return yield* attemptWay(sdk, config, first).pipe(
+        Effect.catchIf(isWorth, () => attemptWay(sdk, config, second)),
         Effect.updateContext((input: Context.Context<Scope.Scope>) => Context.merge(context, input))
       )
     })

@@ -3,7 +3,7 @@
  * client need be loaded here: a protocol error has a number for a code, one of the client a word, an HTTP answer a status.
  */
 import * as Predicate from "effect/Predicate"
-import { McpError, oneLine, type Reason } from "./Connection.ts"
+import { McpError, toOneLine, type Reason } from "./Connection.ts"
 
 const reasons: ReadonlyMap<unknown, Reason> = new Map<unknown, Reason>([
   ["REQUEST_TIMEOUT", "timeout"],
@@ -20,13 +20,13 @@ const reasons: ReadonlyMap<unknown, Reason> = new Map<unknown, Reason>([
 ])
 
 /** The HTTP status of an error, of one that has it. */
-export const statusOf = (error: unknown): number | undefined =>
+export const readStatus = (error: unknown): number | undefined =>
   Predicate.hasProperty(error, "status") && typeof error.status === "number" ? error.status : undefined
 
-const reasonOf = (error: unknown): Reason => {
-  const status = statusOf(error)
+const classifyReason = (error: unknown): Reason => {
+  const status = readStatus(error)
   const name = error instanceof Error ? error.name : ""
-  if (status === 401 || status === 403 || name === "UnauthorizedError" || textOf(error).includes("hermes mcp login")) return "unauthorized"
+  if (status === 401 || status === 403 || name === "UnauthorizedError" || describeError(error).includes("hermes mcp login")) return "unauthorized"
   if (Predicate.hasProperty(error, "code")) {
     return typeof error.code === "number" ? "refused" : reasons.get(error.code) ?? "start"
   }
@@ -39,11 +39,11 @@ const advice: Readonly<Partial<Record<Reason, (name: string) => string>>> = {
   timeout: (name) => `: raise mcp_servers.${name}.timeout if it needs longer`
 }
 
-const adviceOn = (server: string, reason: Reason, error: unknown): string =>
+const findAdvice = (server: string, reason: Reason, error: unknown): string =>
   // One that says how to log in says enough.
-  textOf(error).includes("hermes mcp login") ? "" : advice[reason]?.(server) ?? ""
+  describeError(error).includes("hermes mcp login") ? "" : advice[reason]?.(server) ?? ""
 
-const textOf = (error: unknown): string => {
+const describeError = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   const message = error.message === "" ? error.name : error.message
   const inner = error.cause instanceof Error && !message.includes(error.cause.message) ? ` (${error.cause.message})` : ""
@@ -51,20 +51,20 @@ const textOf = (error: unknown): string => {
 }
 
 /** Translates failures of the official client. */
-export const of = (server: string, doing: string) => (error: unknown): McpError => {
-  const reason = reasonOf(error)
+export const toMcpError = (server: string, doing: string) => (error: unknown): McpError => {
+  const reason = classifyReason(error)
   return new McpError({
     server,
     reason,
-    message: `MCP server "${server}": ${doing} failed: ${oneLine(textOf(error))}${adviceOn(server, reason, error)}`,
+    message: `MCP server "${server}": ${doing} failed: ${toOneLine(describeError(error))}${findAdvice(server, reason, error)}`,
     cause: error
   })
 }
 
 /** A server that said nothing. */
-export const silent = (server: string, millis: number): McpError =>
+export const makeTimeoutError = (server: string, millis: number): McpError =>
   new McpError({ server, reason: "timeout", message: `MCP server "${server}" did not answer within ${millis / 1000} s` })
 
 /** A server that is not there any more. */
-export const wentAway = (server: string): McpError =>
+export const makeClosedError = (server: string): McpError =>
   new McpError({ server, reason: "closed", message: `MCP server "${server}" went away` })

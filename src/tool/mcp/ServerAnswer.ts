@@ -40,7 +40,7 @@ export type Failure = typeof Failure.Type
 const isShown = ({ data, mimeType }: { readonly data: string; readonly mimeType: string }): boolean =>
   /^image\/(?:png|jpeg|gif|webp)$/.test(mimeType) && data.length <= maxMediaChars
 
-const textOf = (block: Block): string => {
+const renderBlock = (block: Block): string => {
   switch (block.type) {
     case "text":
       return block.text
@@ -52,14 +52,14 @@ const textOf = (block: Block): string => {
 }
 
 /** A text of bounded length. */
-export const bounded = (text: string): string =>
+export const limitText = (text: string): string =>
   text.length <= maxResultChars
     ? text
-    : `${TextCut.head(text, maxResultChars)}\n[cut: ${text.length - maxResultChars} of ${text.length} characters are left out]`
+    : `${TextCut.takeHead(text, maxResultChars)}\n[cut: ${text.length - maxResultChars} of ${text.length} characters are left out]`
 
 /** Blocks as a result. */
-export const ofBlocks = (blocks: ReadonlyArray<Block>): Success => {
-  const text = bounded(blocks.map(textOf).filter((part) => part !== "").join("\n"))
+export const fromBlocks = (blocks: ReadonlyArray<Block>): Success => {
+  const text = limitText(blocks.map(renderBlock).filter((part) => part !== "").join("\n"))
   const media = blocks.flatMap((block) =>
     block.type === "media" && isShown(block) ? [{ mediaType: block.mimeType, data: block.data }] : []
   ).slice(0, maxMedia)
@@ -69,13 +69,13 @@ export const ofBlocks = (blocks: ReadonlyArray<Block>): Success => {
 const isEmpty = (result: Success): boolean => result === ""
 
 /** The answer to a call. */
-export const ofCall = ({ blocks, structured }: CallResult): Success => {
-  const result = ofBlocks(blocks)
-  return isEmpty(result) && structured !== undefined ? bounded(JSON.stringify(structured)) : result
+export const fromCall = ({ blocks, structured }: CallResult): Success => {
+  const result = fromBlocks(blocks)
+  return isEmpty(result) && structured !== undefined ? limitText(JSON.stringify(structured)) : result
 }
 
 /** A result with images as the parts that a provider sends. */
-export const mediaParts = ({ media, text }: WithMedia): ReadonlyArray<Prompt.ToolModelOutputPart> => [
+export const toMediaParts = ({ media, text }: WithMedia): ReadonlyArray<Prompt.ToolModelOutputPart> => [
   ...(text === "" ? [] : [Prompt.textPart({ text })]),
   ...media.map(({ data, mediaType }) => Prompt.filePart({ mediaType, data }))
 ]

@@ -21,45 +21,45 @@ import { type Hints, McpError } from "./Connection.ts"
 
 const maxNameLength = 64
 
-const clean = (name: string): string => name.replaceAll(/[^A-Za-z0-9_-]/g, "_")
+const replaceUnsafe = (name: string): string => name.replaceAll(/[^A-Za-z0-9_-]/g, "_")
 
-const shortened = (name: string, whole: string): string => {
+const shortenName = (name: string, whole: string): string => {
   const hash = (Hash.string(whole) >>> 0).toString(36)
   return `${name.slice(0, maxNameLength - hash.length - 1)}_${hash}`
 }
 
 /** The toolset of a server. */
-export const toolsetName = (server: string): string => `mcp-${server}`
+export const formatToolsetName = (server: string): string => `mcp-${server}`
 
 /** The name of one tool. */
-export const toolName = (server: string, name: string): string => {
-  const full = `mcp__${clean(server)}__${clean(name)}`
-  return full.length <= maxNameLength ? full : shortened(full, `${server}\n${name}`)
+export const formatToolName = (server: string, name: string): string => {
+  const full = `mcp__${replaceUnsafe(server)}__${replaceUnsafe(name)}`
+  return full.length <= maxNameLength ? full : shortenName(full, `${server}\n${name}`)
 }
 
 /** The names of tools, in their order, each its own. */
-export const toolNames = (server: string, names: ReadonlyArray<string>): ReadonlyArray<string> => {
+export const formatToolNames = (server: string, names: ReadonlyArray<string>): ReadonlyArray<string> => {
   const taken = new Set<string>()
   return names.map((name) => {
-    let given = toolName(server, name)
-    for (let again = 1; taken.has(given); again++) given = shortened(toolName(server, name), `${name}\n${again}`)
+    let given = formatToolName(server, name)
+    for (let again = 1; taken.has(given); again++) given = shortenName(formatToolName(server, name), `${name}\n${again}`)
     taken.add(given)
     return given
   })
 }
 
-const globOf = (pattern: string): RegExp => {
+const toPattern = (pattern: string): RegExp => {
   const source = pattern.replaceAll(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", "[^]*").replaceAll("?", "[^]")
   return new RegExp(`^${source}$`)
 }
 
 /** True when a tool of this name is offered; `include` wins. */
-export const nameFilter = (
+export const makeNameFilter = (
   include: ReadonlyArray<string> | undefined,
   exclude: ReadonlyArray<string>
 ): (name: string) => boolean => {
-  const wanted = include?.map(globOf)
-  const unwanted = exclude.map(globOf)
+  const wanted = include?.map(toPattern)
+  const unwanted = exclude.map(toPattern)
   return (name) =>
     wanted === undefined ? !unwanted.some((glob) => glob.test(name)) : wanted.some((glob) => glob.test(name))
 }
@@ -121,25 +121,25 @@ export interface ServerConfig {
   readonly trustIn: (name: string, hints: Hints) => ToolTrust
 }
 
-const config = (server: string, what: string): Effect.Effect<never, McpError> =>
+const failConfig = (server: string, what: string): Effect.Effect<never, McpError> =>
   Effect.fail(new McpError({ server, reason: "config", message: `mcp_servers.${server}: ${what}` }))
 
-const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http, McpError> => {
+const parseTransport = (name: string, section: Section): Effect.Effect<Stdio | Http, McpError> => {
   const { args, command, cwd, env, headers, oauth, sandbox, url } = section
   if (command !== undefined && url !== undefined) {
-    return config(name, "has a command and a url: keep the one that reaches the server")
+    return failConfig(name, "has a command and a url: keep the one that reaches the server")
   }
   if (command !== undefined) {
     return command.trim() === ""
-      ? config(name, "the command is empty: name the program that starts the server")
+      ? failConfig(name, "the command is empty: name the program that starts the server")
       : Effect.succeed({ _tag: "Stdio", command, args, env, cwd, sandbox })
   }
-  if (url === undefined) return config(name, "has neither a command nor a url: add one of them")
-  if (!URL.canParse(url)) return config(name, "invalid url: expected one like https://host/mcp")
+  if (url === undefined) return failConfig(name, "has neither a command nor a url: add one of them")
+  if (!URL.canParse(url)) return failConfig(name, "invalid url: expected one like https://host/mcp")
   const parsed = new URL(url)
   return parsed.protocol === "http:" || parsed.protocol === "https:"
     ? Effect.succeed({ _tag: "Http", url: parsed, headers, oauth: oauth === true ? {} : oauth === false ? undefined : oauth })
-    : config(name, `the url begins with ${parsed.protocol}//: only http:// and https:// reach a server`)
+    : failConfig(name, `the url begins with ${parsed.protocol}//: only http:// and https:// reach a server`)
 }
 
 const untrusted: ToolTrust = { isTrusted: false, hints: {} }
@@ -151,17 +151,17 @@ const trustAnnotations: ServerConfig["trustIn"] = (_, hints) =>
  * Annotations are what a server claims of itself: they count once the user trusts the server, or the tool by its name. A tool about
  * which nothing counts is destructive.
  */
-const trustOf = (trust: Section["trust"]): ServerConfig["trustIn"] => {
+const parseTrust = (trust: Section["trust"]): ServerConfig["trustIn"] => {
   if (trust === "full") return (_, hints) => ({ isTrusted: true, hints })
   if (trust === "annotations") return trustAnnotations
   if (trust === undefined || trust === "untrusted") return () => untrusted
-  const isNamed = nameFilter(trust.tools, [])
+  const isNamed = makeNameFilter(trust.tools, [])
   return (name, hints) => isNamed(name) ? { isTrusted: true, hints } : trust.annotations ? trustAnnotations(name, hints) : untrusted
 }
 
 /** Checks the settings of one MCP server. */
-export const of = (name: string, section: Section): Effect.Effect<ServerConfig, McpError> =>
-  Effect.map(transportOf(name, section), (transport) => ({
+export const fromSection = (name: string, section: Section): Effect.Effect<ServerConfig, McpError> =>
+  Effect.map(parseTransport(name, section), (transport) => ({
     name,
     transport,
     timeoutMillis: section.timeout * 1000,
@@ -172,5 +172,5 @@ export const of = (name: string, section: Section): Effect.Effect<ServerConfig, 
     parallel: section.supportsParallelToolCalls,
     elicitation: section.elicitation.enabled,
     sampling: section.sampling.enabled,
-    trustIn: trustOf(section.trust)
+    trustIn: parseTrust(section.trust)
   }))

@@ -13,7 +13,7 @@
  * Source: `hermes-product.md` §2.4, `hermes-llm.md` §19.5.
  */
 import * as EgressGate from "../fence/EgressGate.ts"
-import { hostWithPort, type Policy } from "../fence/Urls.ts"
+import { formatHost, type Policy } from "../fence/Urls.ts"
 
 /** `fetch` as the official client calls it. */
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
@@ -29,7 +29,7 @@ export interface ServerHosts {
 }
 
 /** Tests further hosts of a server: those of its login, and those that the policy lists. */
-export const admitHosts = (
+export const makeHostTest = (
   policy: Pick<Policy, "hosts" | "unknownHosts">,
   hostsOfLogin: () => Promise<ReadonlyArray<string>>
 ) =>
@@ -50,12 +50,12 @@ const redirectedInit = (init: RequestInit, status: number): RequestInit => {
 
 /** `fetch` within the hosts of a server. Rejects with one line that says what to do. */
 export const make = (fetch: Fetch, { isAdmitted, server, url: configured }: ServerHosts): Fetch => async (url, init = {}) => {
-  const own = hostWithPort(configured)
+  const own = formatHost(configured)
   let at = new URL(url)
   let request: RequestInit = { ...init, redirect: "manual" }
-  if (hostWithPort(at) !== own && !(await isAdmitted(hostWithPort(at)))) {
-    throw new Error(`its login is at ${hostWithPort(at)}, a host that is not approved: run \`hermes mcp login ${server}\`, or add ` +
-      `web(${hostWithPort(at)}) to permissions.allow`)
+  if (formatHost(at) !== own && !(await isAdmitted(formatHost(at)))) {
+    throw new Error(`its login is at ${formatHost(at)}, a host that is not approved: run \`hermes mcp login ${server}\`, or add ` +
+      `web(${formatHost(at)}) to permissions.allow`)
   }
   for (let hop = 0; hop <= maxRedirects; hop++) {
     const response = await fetch(at, request)
@@ -63,7 +63,7 @@ export const make = (fetch: Fetch, { isAdmitted, server, url: configured }: Serv
     if (!redirects.has(response.status) || location === null) return response
     await response.body?.cancel()
     const next = URL.parse(location, at.href)
-    if (next === null || hostWithPort(next) !== hostWithPort(at) || at.protocol === "https:" && next.protocol !== "https:") {
+    if (next === null || formatHost(next) !== formatHost(at) || at.protocol === "https:" && next.protocol !== "https:") {
       throw new Error(`it redirects to ${next === null ? "something that is no address" : next.origin}, which is not the configured server: ` +
         `put that address into mcp_servers.${server}.url if you trust it`)
     }

@@ -22,7 +22,7 @@ import { mostOfCommand } from "../approval/ShownText.ts"
 import { type Ask, Clarifier } from "../builtin/Clarifier.ts"
 import { SideModel } from "../builtin/SideModel.ts"
 import { ToolContext } from "../ToolContext.ts"
-import { McpError, oneLine } from "./Connection.ts"
+import { McpError, toOneLine } from "./Connection.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
 
 /**
@@ -39,15 +39,15 @@ export interface Questions {
 /** The questions of one connection. */
 export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
   const calls: Array<Context.Context<never>> = []
-  const inNameOfCall = <A, E>(signal: AbortSignal, work: Effect.Effect<A, E>): Promise<A> => {
+  const runForCall = <A, E>(signal: AbortSignal, work: Effect.Effect<A, E>): Promise<A> => {
     const services = calls.at(-1)
     return services === undefined
       ? Promise.reject(new Error("nothing was called, so nothing can be asked"))
       : Effect.runPromiseWith(services)(work, { signal })
   }
   return {
-    elicit: (request, signal) => inNameOfCall(signal, answer(name, request)),
-    sample: (request, signal) => inNameOfCall(signal, sample(name, request)),
+    elicit: (request, signal) => runForCall(signal, answerElicitation(name, request)),
+    sample: (request, signal) => runForCall(signal, answerSampling(name, request)),
     during: (call) =>
       Effect.flatMap(Effect.context<never>(), (services) =>
         Effect.suspend(() => {
@@ -68,32 +68,32 @@ interface SamplingRequest {
   readonly systemPrompt?: string | undefined
 }
 
-const blockText = (block: unknown): string => {
+const renderBlock = (block: unknown): string => {
   if (!Predicate.isObject(block)) return ""
   const { text, type }: { readonly text?: unknown; readonly type?: unknown } = block
   return typeof text === "string" ? text : `[${String(type)}, not shown]`
 }
 
-const contentText = (content: unknown): string =>
-  Array.isArray(content) ? content.map(blockText).join("\n") : blockText(content)
+const renderContent = (content: unknown): string =>
+  Array.isArray(content) ? content.map(renderBlock).join("\n") : renderBlock(content)
 
 /** The conversation as the model gets it. */
-const messagesOf = ({ messages, systemPrompt }: SamplingRequest): ReadonlyArray<Prompt.Message> => [
+const toMessages = ({ messages, systemPrompt }: SamplingRequest): ReadonlyArray<Prompt.Message> => [
   ...(systemPrompt === undefined || systemPrompt === "" ? [] : [Prompt.systemMessage({ content: systemPrompt })]),
   ...messages.map(({ content, role }) => {
-    const parts = [Prompt.textPart({ text: contentText(content) })]
+    const parts = [Prompt.textPart({ text: renderContent(content) })]
     return role === "user" ? Prompt.userMessage({ content: parts }) : Prompt.assistantMessage({ content: parts })
   })
 ]
 
 /** The model's answer. */
-const sample = Effect.fnUntraced(function*(server: string, request: SamplingRequest): Effect.fn.Return<string, McpError> {
+const answerSampling = Effect.fnUntraced(function*(server: string, request: SamplingRequest): Effect.fn.Return<string, McpError> {
   const ask = yield* SideModel
   const call = yield* Effect.serviceOption(ToolContext)
   if (ask === undefined || Option.isNone(call)) {
     return yield* new McpError({ server, reason: "refused", message: "there is no model here for what servers ask" })
   }
-  return yield* Effect.mapError(ask("mcp", messagesOf(request), call.value), ({ message }) =>
+  return yield* Effect.mapError(ask("mcp", toMessages(request), call.value), ({ message }) =>
     new McpError({ server, reason: "refused", message }))
 })
 
@@ -124,12 +124,12 @@ const decline = "Decline"
 
 type Fields = Readonly<Record<string, unknown>>
 
-const texts = (value: unknown): ReadonlyArray<string> =>
+const readTexts = (value: unknown): ReadonlyArray<string> =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []
 
 /** Shows prose of a server: the beginning of it as one line, with a mark for every hidden character. */
-const showProse = (text: string): string => VisibleText.showLine(oneLine(text))
-const textOf = (value: unknown): string => typeof value === "string" ? showProse(value) : ""
+const showProse = (text: string): string => VisibleText.showLine(toOneLine(text))
+const readProse = (value: unknown): string => typeof value === "string" ? showProse(value) : ""
 
 /** A field and how its answer is read; undefined is an answer that does not fit. */
 interface Field {
@@ -143,18 +143,18 @@ interface Field {
 }
 
 /** The choices of a schema: what is shown, and what it stands for. */
-const optionsOf = (schema: Fields): ReadonlyArray<readonly [shown: string, value: string]> => {
+const readOptions = (schema: Fields): ReadonlyArray<readonly [shown: string, value: string]> => {
   const titled = [schema["oneOf"], schema["anyOf"]].find(Array.isArray)
   if (titled !== undefined) {
     return titled.flatMap((option) =>
-      Json.isFields(option) && typeof option["const"] === "string" ? [[textOf(option["title"]) || VisibleText.showLine(option["const"]), option["const"]] as const] : [])
+      Json.isFields(option) && typeof option["const"] === "string" ? [[readProse(option["title"]) || VisibleText.showLine(option["const"]), option["const"]] as const] : [])
   }
-  const names = texts(schema["enumNames"])
-  return texts(schema["enum"]).map((value, index) => [VisibleText.showLine(names[index] ?? value), value])
+  const names = readTexts(schema["enumNames"])
+  return readTexts(schema["enum"]).map((value, index) => [VisibleText.showLine(names[index] ?? value), value])
 }
 
-const readerOf = (schema: Fields, options: ReturnType<typeof optionsOf>): Field["read"] => {
-  const chosen = (answer: string): string | undefined => options.find(([shown, value]) => shown === answer || value === answer)?.[1]
+const makeReader = (schema: Fields, options: ReturnType<typeof readOptions>): Field["read"] => {
+  const findChosen = (answer: string): string | undefined => options.find(([shown, value]) => shown === answer || value === answer)?.[1]
   switch (schema["type"]) {
     case "boolean":
       return ([answer = ""]) => /^(y|yes|true)$/i.test(answer) ? true : /^(n|no|false)$/i.test(answer) ? false : undefined
@@ -166,35 +166,35 @@ const readerOf = (schema: Fields, options: ReturnType<typeof optionsOf>): Field[
       }
     case "array":
       return (answer) => {
-        const values = answer.map(chosen)
+        const values = answer.map(findChosen)
         return values.every((value) => value !== undefined) ? values : undefined
       }
     default:
-      return ([answer = ""]) => options.length > 0 ? chosen(answer) : answer === "" ? undefined : answer
+      return ([answer = ""]) => options.length > 0 ? findChosen(answer) : answer === "" ? undefined : answer
   }
 }
 
 /** The default of a field, where it is one of its values. */
-const defaultOf = (field: Fields, options: ReturnType<typeof optionsOf>): Field["asIs"] => {
+const readDefault = (field: Fields, options: ReturnType<typeof readOptions>): Field["asIs"] => {
   const value = field["default"]
   if (value === undefined || value === "") return undefined
-  const answer = Array.isArray(value) ? texts(value) : typeof value === "object" ? [] : [String(value)]
-  const read = readerOf(field, options)(answer)
+  const answer = Array.isArray(value) ? readTexts(value) : typeof value === "object" ? [] : [String(value)]
+  const read = makeReader(field, options)(answer)
   if (read === undefined) return undefined
   const shown = answer.map((one) => options.find(([, known]) => known === one)?.[0] ?? one).join(", ")
   return { shown: `Use the default: ${showProse(shown)}`, value: read }
 }
 
-const fieldsOf = (schema: unknown): ReadonlyArray<Field> => {
+const readFields = (schema: unknown): ReadonlyArray<Field> => {
   const properties = Json.isFields(schema) && Json.isFields(schema["properties"]) ? schema["properties"] : {}
-  const required = new Set(Json.isFields(schema) ? texts(schema["required"]) : [])
+  const required = new Set(Json.isFields(schema) ? readTexts(schema["required"]) : [])
   return Object.entries(properties).flatMap(([name, field]): ReadonlyArray<Field> => {
     if (!Json.isFields(field)) return []
     const inner = field["type"] === "array" && Json.isFields(field["items"]) ? field["items"] : field
-    const options = optionsOf(inner)
-    const title = textOf(field["title"]) || VisibleText.showLine(name)
-    const description = textOf(field["description"])
-    const asIs = defaultOf(field, options) ?? (required.has(name) ? undefined : { shown: "Leave it empty", value: undefined })
+    const options = readOptions(inner)
+    const title = readProse(field["title"]) || VisibleText.showLine(name)
+    const description = readProse(field["description"])
+    const asIs = readDefault(field, options) ?? (required.has(name) ? undefined : { shown: "Leave it empty", value: undefined })
     const choices = field["type"] === "boolean" ? ["yes", "no"] : options.map(([shown]) => shown)
     return [{
       name,
@@ -202,13 +202,13 @@ const fieldsOf = (schema: unknown): ReadonlyArray<Field> => {
       choices: asIs === undefined ? choices : [...choices, asIs.shown],
       multiple: field["type"] === "array",
       asIs,
-      read: readerOf(field, options)
+      read: makeReader(field, options)
     }]
   })
 }
 
 /** The value of a field, which may be none; undefined when nobody answers or nothing fits. */
-const valueOf = Effect.fnUntraced(function*(ask: Ask, { asIs, choices, multiple, question, read }: Field) {
+const promptForValue = Effect.fnUntraced(function*(ask: Ask, { asIs, choices, multiple, question, read }: Field) {
   for (let tries = 0; tries < maxTries; tries++) {
     const answer = yield* ask({ question: tries === 0 ? question : `That does not fit. ${question}`, choices, multiple })
     if (answer === undefined) return undefined
@@ -220,7 +220,7 @@ const valueOf = Effect.fnUntraced(function*(ask: Ask, { asIs, choices, multiple,
 })
 
 /** Asks the user, if there is one. */
-const answer = Effect.fnUntraced(function*(server: string, { message, requestedSchema, url }: Request): Effect.fn.Return<Answer> {
+const answerElicitation = Effect.fnUntraced(function*(server: string, { message, requestedSchema, url }: Request): Effect.fn.Return<Answer> {
   const ask = yield* Clarifier
   // An address that cannot be shown whole is not one to open.
   if (ask === undefined || url !== undefined && url.length > mostOfCommand) return declined
@@ -234,8 +234,8 @@ const answer = Effect.fnUntraced(function*(server: string, { message, requestedS
   if (first === undefined) return cancelled
   if (first[0] !== open) return declined
   const content: Record<string, Value> = {}
-  for (const field of url === undefined ? fieldsOf(requestedSchema) : []) {
-    const found = yield* valueOf(ask, field)
+  for (const field of url === undefined ? readFields(requestedSchema) : []) {
+    const found = yield* promptForValue(ask, field)
     if (found === undefined) return cancelled
     if (found.value !== undefined) content[field.name] = found.value
   }

@@ -26,11 +26,11 @@ import * as Annotations from "../Annotations.ts"
 import * as TextHygiene from "../../domain/TextHygiene.ts"
 import * as Injection from "../../domain/Injection.ts"
 import * as EgressGate from "../fence/EgressGate.ts"
-import { hostWithPort } from "../fence/Urls.ts"
+import { formatHost } from "../fence/Urls.ts"
 import * as Toolset from "../Toolset.ts"
 import { type CallResult, type Connection, type Descriptor, type Hints, McpError } from "./Connection.ts"
-import { bounded, Failure, mediaParts, ofBlocks, ofCall, Success, WithMedia } from "./ServerAnswer.ts"
-import { nameFilter, type ServerConfig, toolName, toolNames, toolsetName, type ToolTrust } from "./ServerConfig.ts"
+import { limitText, Failure, toMediaParts, fromBlocks, fromCall, Success, WithMedia } from "./ServerAnswer.ts"
+import { makeNameFilter, type ServerConfig, formatToolName, formatToolNames, formatToolsetName, type ToolTrust } from "./ServerConfig.ts"
 
 // Sanitises what a server says of its tools: a text that wants to command the model is left out, in the
 // description of the tool and in its schema, and so are keys.
@@ -47,15 +47,15 @@ const withoutKeys = (value: unknown): unknown =>
   typeof value === "string" ? redactKeys(value) : Array.isArray(value) ? value.map(withoutKeys) : value
 
 /** A schema without the prose that is suspicious; the names of its properties are data, and stay. */
-const schemaValue = (value: unknown, named: boolean, depth: number): unknown => {
+const sanitizeSchema = (value: unknown, named: boolean, depth: number): unknown => {
   if (typeof value !== "object" || value === null || depth >= maxDepth) return value
-  if (Array.isArray(value)) return value.map((item: unknown) => schemaValue(item, false, depth + 1))
+  if (Array.isArray(value)) return value.map((item: unknown) => sanitizeSchema(item, false, depth + 1))
   const kept = Object.entries(value).filter(([key, item]) =>
     named || !prose.has(key) || Injection.scan(JSON.stringify(item) ?? "", "tool description").length === 0
   )
   return Object.fromEntries(kept.map(([key, item]) => [
     key,
-    schemaValue(!named && prose.has(key) ? withoutKeys(item) : item, key === "properties" && !named, depth + 1)
+    sanitizeSchema(!named && prose.has(key) ? withoutKeys(item) : item, key === "properties" && !named, depth + 1)
   ]))
 }
 
@@ -66,12 +66,12 @@ interface SanitizedDescription {
 }
 
 /** Sanitises a server's description of its tools. `fallback` stands where the server says nothing. */
-export const sanitizedDescription = ({ description, inputSchema, name }: Descriptor, fallback: string): SanitizedDescription => ({
+export const sanitizeDescription = ({ description, inputSchema, name }: Descriptor, fallback: string): SanitizedDescription => ({
   description: description === undefined
     ? fallback
-    : Injection.toolDescription(name, redactKeys(TextHygiene.withoutControls(TextHygiene.wellFormed(description)))).text,
+    : Injection.screenToolDescription(name, redactKeys(TextHygiene.withoutControls(TextHygiene.toWellFormed(description)))).text,
   // A schema stays one: only prose is taken out of it.
-  inputSchema: schemaValue(TextHygiene.wellFormedValue(inputSchema), false, 0) as Descriptor["inputSchema"]
+  inputSchema: sanitizeSchema(TextHygiene.toWellFormedValue(inputSchema), false, 0) as Descriptor["inputSchema"]
 })
 
 /** Characters of a result that the model gets of a server's tool. */
@@ -89,16 +89,16 @@ export interface Entry {
   ) => Effect.Effect<Success, Failure>
 }
 
-const says = ({ message }: McpError): Failure => ({ error: message })
+const toFailure = ({ message }: McpError): Failure => ({ error: message })
 
-const answer = (result: CallResult): Effect.Effect<Success, Failure> => {
-  const output = ofCall(result)
+const toOutcome = (result: CallResult): Effect.Effect<Success, Failure> => {
+  const output = fromCall(result)
   if (!result.isError) return Effect.succeed(output)
   const text = typeof output === "string" ? output : output.text
   return Effect.fail({ error: text === "" ? "the tool failed and did not say why" : text })
 }
 
-interface Described {
+interface DescribedTool {
   /** As the server calls it, and as the model does. */
   readonly own: string
   readonly name: string
@@ -109,7 +109,7 @@ interface Described {
   readonly trust: ToolTrust
 }
 
-const dynamic = (config: ServerConfig, { description, hints, name, own, parameters, trust }: Described): Tool.Any => {
+const makeDynamicTool = (config: ServerConfig, { description, hints, name, own, parameters, trust }: DescribedTool): Tool.Any => {
   const { destructiveHint, idempotentHint, readOnlyHint } = trust.hints
   const needsApproval = !trust.isTrusted
   const isClaimed = needsApproval && hints.readOnlyHint === true
@@ -137,7 +137,7 @@ const dynamic = (config: ServerConfig, { description, hints, name, own, paramete
 }
 
 /** Does something with the server and notes the request in the run record. */
-const noted = <A>(
+const runWithRecord = <A>(
   config: ServerConfig,
   use: Use,
   request: Pick<RecordEvent.McpRequested, "method" | "target" | "uri">,
@@ -165,88 +165,88 @@ const noted = <A>(
 }
 
 /** The server's own tools that the configuration lets through, each with a name of its own. */
-export const entries = (config: ServerConfig, use: Use, descriptors: ReadonlyArray<Descriptor>): ReadonlyArray<Entry> => {
-  const offered = nameFilter(config.include, config.exclude)
+export const makeEntries = (config: ServerConfig, use: Use, descriptors: ReadonlyArray<Descriptor>): ReadonlyArray<Entry> => {
+  const offered = makeNameFilter(config.include, config.exclude)
   const chosen = descriptors.filter(({ name }) => offered(name))
-  const names = toolNames(config.name, chosen.map(({ name }) => name))
+  const names = formatToolNames(config.name, chosen.map(({ name }) => name))
   return chosen.map((descriptor, index) => {
-    const told = sanitizedDescription(descriptor, `${descriptor.name} of the MCP server ${config.name}`)
+    const told = sanitizeDescription(descriptor, `${descriptor.name} of the MCP server ${config.name}`)
     return {
-      tool: dynamic(config, {
+      tool: makeDynamicTool(config, {
         own: descriptor.name,
-        name: names[index] ?? toolName(config.name, descriptor.name),
+        name: names[index] ?? formatToolName(config.name, descriptor.name),
         description: told.description,
         parameters: told.inputSchema,
         hints: descriptor.annotations ?? {},
         trust: config.trustIn(descriptor.name, descriptor.annotations ?? {})
       }),
       handler: (params, progress) =>
-        Effect.matchEffect(noted(config, use, { method: "tools/call", target: descriptor.name }, ({ callTool }) =>
-          callTool(descriptor.name, argumentsOf(params), progress)), {
-          onFailure: (error) => Effect.fail(says(error)),
-          onSuccess: answer
+        Effect.matchEffect(runWithRecord(config, use, { method: "tools/call", target: descriptor.name }, ({ callTool }) =>
+          callTool(descriptor.name, readArguments(params), progress)), {
+          onFailure: (error) => Effect.fail(toFailure(error)),
+          onSuccess: toOutcome
         })
     }
   })
 }
 
 /** The runtime hands on nothing but objects; a wrapper of a call may not know. */
-const argumentsOf = (params: unknown): Readonly<Record<string, unknown>> =>
+const readArguments = (params: unknown): Readonly<Record<string, unknown>> =>
   typeof params === "object" && params !== null ? { ...params } : {}
 
-const text = (params: unknown, name: string): string => {
-  const value = argumentsOf(params)[name]
+const readText = (params: unknown, name: string): string => {
+  const value = readArguments(params)[name]
   return typeof value === "string" ? value : ""
 }
 
 const readOnly: Hints = { readOnlyHint: true, idempotentHint: true }
 const nothing: Descriptor["inputSchema"] = {}
 
-const utility = (
+const makeUtility = (
   config: ServerConfig,
   name: string,
   description: string,
   parameters: Descriptor["inputSchema"],
   work: (params: unknown) => Effect.Effect<Success, McpError>
 ): Entry => ({
-  tool: dynamic(config, {
+  tool: makeDynamicTool(config, {
     own: name,
-    name: toolName(config.name, name),
+    name: formatToolName(config.name, name),
     description: `${description} of the MCP server ${config.name}.`,
     parameters,
     hints: readOnly,
     trust: { isTrusted: true, hints: readOnly }
   }),
-  handler: (params) => Effect.mapError(work(params), says)
+  handler: (params) => Effect.mapError(work(params), toFailure)
 })
 
-const json = (value: unknown): string => bounded(JSON.stringify(value))
+const toJsonText = (value: unknown): string => limitText(JSON.stringify(value))
 
 const stringRecord = Schema.decodeUnknownEffect(Schema.Record(Schema.String, Schema.String))
 
 /** The utility tools for what the server declares besides tools. */
-export const utilities = (config: ServerConfig, use: Use, { offers }: Pick<Connection, "offers">): ReadonlyArray<Entry> => [
+export const makeUtilities = (config: ServerConfig, use: Use, { offers }: Pick<Connection, "offers">): ReadonlyArray<Entry> => [
   ...(offers.resources
     ? [
-      utility(config, "list_resources", "Lists the resources", nothing, () =>
-        Effect.map(noted(config, use, { method: "resources/list" }, ({ listResources }) => listResources), (resources) => json({ resources }))),
-      utility(
+      makeUtility(config, "list_resources", "Lists the resources", nothing, () =>
+        Effect.map(runWithRecord(config, use, { method: "resources/list" }, ({ listResources }) => listResources), (resources) => toJsonText({ resources }))),
+      makeUtility(
         config,
         "read_resource",
         "Reads one resource",
         { properties: { uri: { type: "string", description: "Its uri, as list_resources gives it" } }, required: ["uri"] },
         (params) => {
-          const uri = text(params, "uri")
-          return Effect.map(noted(config, use, { method: "resources/read", uri }, ({ readResource }) => readResource(uri)), ofBlocks)
+          const uri = readText(params, "uri")
+          return Effect.map(runWithRecord(config, use, { method: "resources/read", uri }, ({ readResource }) => readResource(uri)), fromBlocks)
         }
       )
     ]
     : []),
   ...(offers.prompts
     ? [
-      utility(config, "list_prompts", "Lists the prompts", nothing, () =>
-        Effect.map(noted(config, use, { method: "prompts/list" }, ({ listPrompts }) => listPrompts), (prompts) => json({ prompts }))),
-      utility(
+      makeUtility(config, "list_prompts", "Lists the prompts", nothing, () =>
+        Effect.map(runWithRecord(config, use, { method: "prompts/list" }, ({ listPrompts }) => listPrompts), (prompts) => toJsonText({ prompts }))),
+      makeUtility(
         config,
         "get_prompt",
         "Gets the text of one prompt",
@@ -258,14 +258,14 @@ export const utilities = (config: ServerConfig, use: Use, { offers }: Pick<Conne
           required: ["name"]
         },
         (params) =>
-          stringRecord(argumentsOf(params)["arguments"] ?? {}).pipe(
+          stringRecord(readArguments(params)["arguments"] ?? {}).pipe(
             Effect.mapError(() =>
               new McpError({ server: config.name, reason: "refused", message: "the arguments of a prompt are texts: give an object of strings" })
             ),
             Effect.flatMap((args) =>
-              noted(config, use, { method: "prompts/get", target: text(params, "name") }, ({ getPrompt }) => getPrompt(text(params, "name"), args))
+              runWithRecord(config, use, { method: "prompts/get", target: readText(params, "name") }, ({ getPrompt }) => getPrompt(readText(params, "name"), args))
             ),
-            Effect.map(ofBlocks)
+            Effect.map(fromBlocks)
           )
       )
     ]
@@ -278,22 +278,22 @@ const withMedia = (bound: Toolset.BoundTool): Toolset.BoundTool => ({
   run: (params, callId, onProgress) =>
     Effect.map(bound.run(params, callId, onProgress), (result) =>
       Schema.is(WithMedia)(result.output)
-        ? { ...result, output: result.output.text, modelOutput: mediaParts(result.output) }
+        ? { ...result, output: result.output.text, modelOutput: toMediaParts(result.output) }
         : result)
 })
 
 /** Selects the address of another host that the server is asked to read. Its own host is the user's choice. */
-const resourceAddresses = ({ name, transport }: ServerConfig): EgressGate.AddressSelector => {
-  const reader = toolName(name, "read_resource")
-  const own = transport._tag === "Http" ? hostWithPort(transport.url) : undefined
+const makeResourceSelector = ({ name, transport }: ServerConfig): EgressGate.AddressSelector => {
+  const reader = formatToolName(name, "read_resource")
+  const own = transport._tag === "Http" ? formatHost(transport.url) : undefined
   return (tool, { uri }) => {
     const url = tool === reader && typeof uri === "string" ? URL.parse(uri.trim()) : null
-    return url === null || !/^https?:$/.test(url.protocol) || hostWithPort(url) === own ? [] : [url.href]
+    return url === null || !/^https?:$/.test(url.protocol) || formatHost(url) === own ? [] : [url.href]
   }
 }
 
 /** A toolset of entries. */
-export const toolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Toolset.Toolset => {
+export const makeToolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Toolset.Toolset => {
   const toolkit = Toolkit.make(...list.map(({ tool }) => tool))
   const handlers = Object.fromEntries(list.map(({ handler, tool }) => [
     tool.name,
@@ -302,9 +302,9 @@ export const toolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Tools
         handler(params, (message) => void Effect.runForkWith(services)(context.preliminary(message))))
   ]))
   // The names are known at run time only: the types of the toolkit say nothing about them.
-  const made = Toolset.make(toolsetName(config.name), toolkit, toolkit.toLayer(handlers as never)) as Toolset.Toolset
+  const made = Toolset.make(formatToolsetName(config.name), toolkit, toolkit.toLayer(handlers as never)) as Toolset.Toolset
   const shown: Toolset.Toolset = { ...made, bind: Effect.map(made.bind, (tools) => tools.map(withMedia)) }
-  return EgressGate.guardAddresses(shown, resourceAddresses(config))
+  return EgressGate.guardAddresses(shown, makeResourceSelector(config))
 }
 
 // The one tool that stands for the many of a large server: it searches among them, and what it finds is offered.
@@ -319,37 +319,37 @@ export const toolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Tools
 /** Tools that one search offers at most. */
 const maxFound = 10
 
-const words = (text: string): ReadonlyArray<string> => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+const splitWords = (text: string): ReadonlyArray<string> => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 
-const score = (entry: Entry, wanted: ReadonlyArray<string>): number => {
+const scoreEntry = (entry: Entry, wanted: ReadonlyArray<string>): number => {
   const name = entry.tool.name.toLowerCase()
   const description = (Tool.getDescription(entry.tool) ?? "").toLowerCase()
   return wanted.reduce((sum, word) => sum + (name.includes(word) ? 3 : 0) + (description.includes(word) ? 1 : 0), 0)
 }
 
 /** Those that fit best, the best first; an exact name is the best of all. */
-const search = (entries: ReadonlyArray<Entry>, query: string): ReadonlyArray<Entry> => {
-  const wanted = words(query)
+const searchEntries = (entries: ReadonlyArray<Entry>, query: string): ReadonlyArray<Entry> => {
+  const wanted = splitWords(query)
   const exact = entries.filter(({ tool }) => query.split(/[\s,]+/).includes(tool.name))
   const others = entries
     .filter((entry) => !exact.includes(entry))
-    .map((entry) => ({ entry, score: score(entry, wanted) }))
+    .map((entry) => ({ entry, score: scoreEntry(entry, wanted) }))
     .filter(({ score }) => score > 0)
     .toSorted((a, b) => b.score - a.score)
   return [...exact, ...others.map(({ entry }) => entry)].slice(0, maxFound)
 }
 
-const queryOf = (params: unknown): string =>
+const readQuery = (params: unknown): string =>
   typeof params === "object" && params !== null && "query" in params && typeof params.query === "string" ? params.query : ""
 
 /** The search tool of a server. Names that it finds go to `wanted`; `offer` gets all tools that are wanted. */
-export const searchTool = (
+export const makeSearchTool = (
   config: ServerConfig,
   entries: ReadonlyArray<Entry>,
   wanted: Set<string>,
   offer: (found: ReadonlyArray<Entry>) => Effect.Effect<unknown>
 ): Entry => ({
-  tool: Tool.dynamic(toolName(config.name, "search_tools"), {
+  tool: Tool.dynamic(formatToolName(config.name, "search_tools"), {
     description: `The MCP server ${config.name} has ${entries.length} tools, too many to show. Finds those that fit some words ` +
       "(or exact names) and makes them available: call the ones that you need in your next step.",
     parameters: {
@@ -362,7 +362,7 @@ export const searchTool = (
     failureMode: "return"
   }).annotate(Tool.Readonly, true).annotate(Tool.Strict, false),
   handler: Effect.fnUntraced(function*(params) {
-    const hits = search(entries, queryOf(params))
+    const hits = searchEntries(entries, readQuery(params))
     const isNew = hits.some(({ tool }) => !wanted.has(tool.name))
     hits.forEach(({ tool }) => wanted.add(tool.name))
     if (isNew) yield* offer(entries.filter(({ tool }) => wanted.has(tool.name)))

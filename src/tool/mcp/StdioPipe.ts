@@ -30,13 +30,13 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Json from "../../domain/Json.ts"
-import { explicit } from "../../domain/CredentialNames.ts"
+import { applyForced } from "../../domain/CredentialNames.ts"
 import { CallDirectory } from "../../environment/CommandEnvironment.ts"
 import { UserPrograms } from "../../environment/UserPrograms.ts"
 import * as TrustedPrograms from "../../platform/TrustedPrograms.ts"
 import * as StartedProcess from "../builtin/terminal/StartedProcess.ts"
 import * as Framing from "./Framing.ts"
-import { McpError, oneLine, type Reason } from "./Connection.ts"
+import { McpError, toOneLine, type Reason } from "./Connection.ts"
 import type { Stdio } from "./ServerConfig.ts"
 
 /** Bytes of one message at most. */
@@ -61,7 +61,7 @@ interface Pipe {
 const inherited = /^(?:PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|USERPROFILE|APPDATA|LOCALAPPDATA|SYSTEMROOT|SYSTEMDRIVE|COMSPEC|PATHEXT)$/i
 
 /** The variables of a server's program. Pure. */
-export const environmentOf = (
+export const buildEnvironment = (
   own: Stdio["env"],
   environment: Readonly<Record<string, string | undefined>>
 ): Record<string, string> => {
@@ -70,52 +70,52 @@ export const environmentOf = (
     // An exported shell function is code that the program's own shell would run.
     if (value !== undefined && inherited.test(name) && !value.startsWith("()")) out[name] = value
   }
-  for (const [name, value] of Object.entries(explicit(own))) out[name] = Redacted.value(value)
+  for (const [name, value] of Object.entries(applyForced(own))) out[name] = Redacted.value(value)
   return out
 }
 
-const startFailure = (server: string, command: string, error: PlatformError): McpError =>
+const toStartFailure = (server: string, command: string, error: PlatformError): McpError =>
   new McpError({
     server,
     reason: "start",
     message: error.reason._tag === "NotFound"
       ? `MCP server "${server}": program "${command}" not found: install it, or correct mcp_servers.${server}.command`
-      : `MCP server "${server}" could not be started: ${oneLine(error.message)}`,
+      : `MCP server "${server}" could not be started: ${toOneLine(error.message)}`,
     cause: error
   })
 
 /** Reads the fields of a message that the bookkeeping of open requests needs. */
-const idOf = (message: unknown): { readonly id: unknown; readonly isRequest: boolean } =>
+const readId = (message: unknown): { readonly id: unknown; readonly isRequest: boolean } =>
   typeof message === "object" && message !== null && "id" in message
     ? { id: message.id, isRequest: "method" in message }
     : { id: undefined, isRequest: false }
 
 const isMessage = (value: unknown): boolean => typeof value === "object" && value !== null && "jsonrpc" in value
 
-const tooLarge = (id: unknown): unknown => ({
+const makeTooLargeError = (id: unknown): unknown => ({
   jsonrpc: "2.0",
   id,
   error: { code: -32603, message: `the answer is larger than ${maxMessageBytes / 1024 / 1024} MB and was not kept: ask for less` }
 })
 
 /** The reading side: bytes in, messages and stray lines out. */
-const reader = (listener: Pick<Listener, "message">, open: Set<unknown>, stray: (line: string) => void) => {
+const makeReader = (listener: Pick<Listener, "message">, open: Set<unknown>, stray: (line: string) => void) => {
   const frame = Framing.make(maxMessageBytes)
-  const tell = (message: unknown): void => {
-    const { id, isRequest } = idOf(message)
+  const handleMessage = (message: unknown): void => {
+    const { id, isRequest } = readId(message)
     if (!isRequest) open.delete(id)
     listener.message(message)
   }
   return (chunk: Uint8Array): void => {
     for (const line of frame(chunk)) {
       if (line._tag === "TooLong") {
-        const id = Framing.answered(line)
+        const id = Framing.readAnsweredId(line)
         // The request cannot be told from the others: none of them may wait for an answer that does not come.
-        for (const lost of id !== undefined && open.has(id) ? [id] : [...open]) tell(tooLarge(lost))
+        for (const lost of id !== undefined && open.has(id) ? [id] : [...open]) handleMessage(makeTooLargeError(lost))
         continue
       }
       const message = Option.getOrUndefined(Json.parse(line.text))
-      if (isMessage(message)) tell(message)
+      if (isMessage(message)) handleMessage(message)
       else if (line.text.trim() !== "") stray(line.text)
     }
   }
@@ -139,14 +139,14 @@ export const open = Effect.fnUntraced(function*(
   const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
   const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
     cwd: at,
-    env: environmentOf(env, environment()),
+    env: buildEnvironment(env, environment()),
     stdin: Stream.fromQueue(input),
     detached: true,
     killSignal: "SIGTERM",
     forceKillAfter: StartedProcess.forceKillAfter
   })).pipe(
     Effect.provideService(CallDirectory, at),
-    Effect.mapError((error) => startFailure(server, command, error))
+    Effect.mapError((error) => toStartFailure(server, command, error))
   )
   const leave = Effect.andThen(Queue.end(input), Effect.timeoutOption(Effect.exit(handle.exitCode), leaveAfter))
   yield* Effect.addFinalizer(() => Effect.provideService(StartedProcess.takeDown(handle, "SIGTERM", leave), FileSystem.FileSystem, fs))
@@ -161,10 +161,10 @@ export const open = Effect.fnUntraced(function*(
   const close = (reason: Reason, what: string): void => {
     if (closed) return
     closed = true
-    const said = stderr.trim() === "" ? "" : `: ${oneLine(stderr.trim().slice(-400))}`
+    const said = stderr.trim() === "" ? "" : `: ${toOneLine(stderr.trim().slice(-400))}`
     listener.closed(new McpError({ server, reason, message: `MCP server "${server}" ${what}${said}` }))
   }
-  const read = reader(
+  const read = makeReader(
     {
       message: (message) => {
         spoke = true
@@ -174,7 +174,7 @@ export const open = Effect.fnUntraced(function*(
     requests,
     (line) => {
       strays++
-      if (!spoke && strays >= maxStrayLines) close("protocol", `does not speak MCP; it said ${JSON.stringify(oneLine(line))}`)
+      if (!spoke && strays >= maxStrayLines) close("protocol", `does not speak MCP; it said ${JSON.stringify(toOneLine(line))}`)
     }
   )
   const errors = yield* Stream.runForEach(handle.stderr, (chunk) =>
@@ -193,7 +193,7 @@ export const open = Effect.fnUntraced(function*(
   return {
     pid: handle.pid,
     send: (message) => {
-      const { id, isRequest } = idOf(message)
+      const { id, isRequest } = readId(message)
       if (isRequest) requests.add(id)
       Queue.offerUnsafe(input, encoder.encode(`${JSON.stringify(message)}\n`))
     }

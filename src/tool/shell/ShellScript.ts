@@ -8,8 +8,8 @@
  * One pass, one character at a time; a depth beyond `Cursor.maxDepth` and quoting that is not closed are a `fault`, on which
  * the floor fails closed. A here-document without its end reaches to the end of the text, as in the shell.
  */
-import { Cursor, isWord, literal, type Script, type Simple, type Terminator, type Word } from "./ShellTree.ts"
-import { arithmetic, array, closesArithmetic, quotedTo, word } from "./ShellWord.ts"
+import { Cursor, isWord, readLiteral, type Script, type Simple, type Terminator, type Word } from "./ShellTree.ts"
+import { readArithmetic, readArray, isArithmeticClosed, readQuotedTo, readWord } from "./ShellWord.ts"
 
 const arrayStart = /^[A-Za-z_]\w*\+?=$/
 
@@ -24,11 +24,11 @@ const redirection = (cursor: Cursor, documents: Array<Document>): { operator: st
   const operator = /^(?:<<<|<<-?|<>|<&|>>|>\||>&|&>>|&>|<|>)/.exec(cursor.text.slice(cursor.at, cursor.at + 4))?.[0] ?? "<"
   cursor.at += operator.length
   while (/[ \t]/.test(cursor.text.charAt(cursor.at))) cursor.at++
-  const target = word(cursor)
+  const target = readWord(cursor)
   const out = { operator, target }
   if (operator === "<<" || operator === "<<-") {
     documents.push({
-      delimiter: literal(target) ?? "",
+      delimiter: readLiteral(target) ?? "",
       quoted: target.some((part) => part._tag !== "Text" || part.quoted),
       tabs: operator === "<<-",
       into: out
@@ -57,13 +57,13 @@ const document = (cursor: Cursor, { delimiter, into, quoted, tabs }: Document): 
     return
   }
   const inner = cursor.on(body)
-  into.target = quotedTo(inner, undefined)
+  into.target = readQuotedTo(inner, undefined)
   cursor.inherit(inner)
 }
 
 /** `case … in`, after `do` and the like too. */
 const opensCase = (words: ReadonlyArray<Word>): boolean =>
-  isWord(words[0], "case") || isWord(words[1], "case") && /^(?:do|then|else|\{|\()$/.test(literal(words[0] ?? []) ?? "")
+  isWord(words[0], "case") || isWord(words[1], "case") && /^(?:do|then|else|\{|\()$/.test(readLiteral(words[0] ?? []) ?? "")
 
 /** Commands up to the end, or to the parenthesis that closes a substitution. */
 const script = (cursor: Cursor, enclosed: boolean): ReadonlyArray<Simple> => {
@@ -104,9 +104,9 @@ const script = (cursor: Cursor, enclosed: boolean): ReadonlyArray<Simple> => {
     } else if (char === "|") {
       end(next === "|" ? "||" : "|")
       cursor.at += next === "|" || next === "&" ? 2 : 1
-    } else if (char === "(" && next === "(" && words.length === 0 && closesArithmetic(cursor, cursor.at + 2)) {
+    } else if (char === "(" && next === "(" && words.length === 0 && isArithmeticClosed(cursor, cursor.at + 2)) {
       cursor.at += 2
-      words.push([arithmetic(cursor, false)])
+      words.push([readArithmetic(cursor, false)])
     } else if (char === "(") {
       // `name () { … }` is a definition: the word stays, and says so.
       const definition = words.length === 1 && /^\([ \t]*\)/.exec(text.slice(cursor.at, cursor.at + 16))
@@ -138,14 +138,14 @@ const script = (cursor: Cursor, enclosed: boolean): ReadonlyArray<Simple> => {
         return commands
       } else end(";")
     } else if (char === "<" && next === "(" || char === ">" && next === "(") {
-      words.push(word(cursor))
+      words.push(readWord(cursor))
     } else if (char === "<" || char === ">" || char === "&") {
       redirections.push(redirection(cursor, documents))
     } else {
-      const read = word(cursor)
-      const text = literal(read)
+      const read = readWord(cursor)
+      const text = readLiteral(read)
       const now = cursor.text.charAt(cursor.at)
-      if (now === "(" && text !== undefined && arrayStart.test(text)) words.push(array(cursor, read))
+      if (now === "(" && text !== undefined && arrayStart.test(text)) words.push(readArray(cursor, read))
       // The number of a descriptor belongs to its redirection.
       else if (!((now === "<" || now === ">") && text !== undefined && /^\d{1,3}$/.test(text))) words.push(read)
     }

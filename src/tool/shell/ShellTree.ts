@@ -41,7 +41,7 @@ export interface Script {
 }
 
 /** The text of a word that is plain text, unquoted or not. */
-export const literal = (word: Word): string | undefined => {
+export const readLiteral = (word: Word): string | undefined => {
   let out = ""
   for (const part of word) {
     if (part._tag !== "Text") return undefined
@@ -51,18 +51,18 @@ export const literal = (word: Word): string | undefined => {
 }
 
 /** The same, when it must be one text. */
-export const isWord = (word: Word | undefined, text: string): boolean => word !== undefined && literal(word) === text
+export const isWord = (word: Word | undefined, text: string): boolean => word !== undefined && readLiteral(word) === text
 
 /** The text of a word that is one piece of unquoted text. */
-export const keyword = (word: Word | undefined): string | undefined =>
-  word === undefined || word.length > 1 || word.some((part) => part._tag === "Text" && part.quoted) ? undefined : literal(word)
+export const readKeyword = (word: Word | undefined): string | undefined =>
+  word === undefined || word.length > 1 || word.some((part) => part._tag === "Text" && part.quoted) ? undefined : readLiteral(word)
 
 const simpleEscapes: Readonly<Record<string, string>> = {
   a: "\u0007", b: "\b", e: "\u001b", E: "\u001b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v"
 }
 
 /** Reads the text behind a backslash in `$'…'` and in `printf`: number of characters taken, and their value. */
-export const escape = (after: string): readonly [taken: number, value: string] => {
+export const readEscape = (after: string): readonly [taken: number, value: string] => {
   const coded = /^(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|0?([0-7]{1,3}))/.exec(after)
   if (coded !== null) {
     const hex = coded[1] ?? coded[2] ?? coded[3]

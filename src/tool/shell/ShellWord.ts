@@ -1,7 +1,7 @@
 /**
  * Readers for the parts of words: quotes, `$…`, `${…}`, `$((…))`, `$(…)` and backquotes.
  */
-import { type Cursor, escape, type Part, type Script, type Word } from "./ShellTree.ts"
+import { type Cursor, readEscape, type Part, type Script, type Word } from "./ShellTree.ts"
 
 /** Characters of an arithmetic expression at most; a longer one is read as commands. */
 const maxArithmetic = 200
@@ -9,7 +9,7 @@ const maxArithmetic = 200
 const nameStart = /[A-Za-z_]/
 
 /** `$'…'` with its escapes; the position is after the quote. */
-const ansi = (cursor: Cursor): string => {
+const readAnsiQuote = (cursor: Cursor): string => {
   const text = cursor.text
   let out = ""
   for (;;) {
@@ -27,14 +27,14 @@ const ansi = (cursor: Cursor): string => {
       cursor.at++
       continue
     }
-    const [taken, value] = escape(text.slice(cursor.at + 1, cursor.at + 11))
+    const [taken, value] = readEscape(text.slice(cursor.at + 1, cursor.at + 11))
     out += value
     cursor.at += 1 + taken
   }
 }
 
 /** Finds the `))` that closes `((`; a shell that finds anything else there reads it as two groups. */
-const arithmeticEnd = (cursor: Cursor, start: number): number | undefined => {
+const findArithmeticEnd = (cursor: Cursor, start: number): number | undefined => {
   const limit = Math.min(cursor.text.length, start + maxArithmetic)
   let open = 2
   for (let at = start; at < limit; at++) {
@@ -46,10 +46,10 @@ const arithmeticEnd = (cursor: Cursor, start: number): number | undefined => {
 }
 
 /** True when what begins as an arithmetic expression is one: `$((cd a); b)` is not. */
-export const closesArithmetic = (cursor: Cursor, start: number): boolean => arithmeticEnd(cursor, start) !== undefined
+export const isArithmeticClosed = (cursor: Cursor, start: number): boolean => findArithmeticEnd(cursor, start) !== undefined
 
 /** Text with expansions up to `close` (a double quote), or to the end when there is none. */
-export const quotedTo = (cursor: Cursor, close: "\"" | undefined): Word => {
+export const readQuotedTo = (cursor: Cursor, close: "\"" | undefined): Word => {
   const text = cursor.text
   const parts: Array<Part> = []
   let plain = ""
@@ -72,7 +72,7 @@ export const quotedTo = (cursor: Cursor, close: "\"" | undefined): Word => {
       plain += next === "\n" ? "" : next === "$" || next === "`" || next === "\\" || next === close ? next : char + next
       cursor.at += 2
     } else if (char === "$" || char === "`") {
-      const part = expansion(cursor, true)
+      const part = readExpansion(cursor, true)
       if (part === undefined) plain += char
       else {
         flush()
@@ -88,22 +88,22 @@ export const quotedTo = (cursor: Cursor, close: "\"" | undefined): Word => {
 }
 
 /** An arithmetic expression, of which only the expansions matter. */
-export const arithmetic = (cursor: Cursor, quoted: boolean): Part => {
-  const end = arithmeticEnd(cursor, cursor.at) ?? cursor.text.length
+export const readArithmetic = (cursor: Cursor, quoted: boolean): Part => {
+  const end = findArithmeticEnd(cursor, cursor.at) ?? cursor.text.length
   const inner = cursor.on(cursor.text.slice(cursor.at, end))
-  const operand = cursor.nested(() => quotedTo(inner, undefined), [])
+  const operand = cursor.nested(() => readQuotedTo(inner, undefined), [])
   cursor.inherit(inner)
   cursor.at = end + 2
   return { _tag: "Variable", name: "((", operator: "", operand, quoted }
 }
 
 /** `$(…)`, and `<(…)` that gives a file. */
-const substitution = (cursor: Cursor, quoted: boolean, asFile: boolean): Part => {
+const readSubstitution = (cursor: Cursor, quoted: boolean, asFile: boolean): Part => {
   const commands = cursor.nested(() => cursor.commands(cursor, true), [])
   return { _tag: "Substitution", script: { commands, fault: undefined }, quoted, asFile }
 }
 
-const backquoted = (cursor: Cursor, quoted: boolean): Part => {
+const readBackquotes = (cursor: Cursor, quoted: boolean): Part => {
   let inner = ""
   let at = cursor.at + 1
   for (; at < cursor.text.length && cursor.text.charAt(at) !== "`"; at++) {
@@ -122,11 +122,11 @@ const backquoted = (cursor: Cursor, quoted: boolean): Part => {
 }
 
 /** One piece of the operand of `${…}`. */
-const operandWord = (cursor: Cursor): Word => {
+const readOperand = (cursor: Cursor): Word => {
   const char = cursor.text.charAt(cursor.at)
   const before = cursor.at
   if (/[\\'"$`]/.test(char)) {
-    const part = piece(cursor)
+    const part = readPiece(cursor)
     cursor.at = Math.max(cursor.at, before + 1)
     return part
   }
@@ -135,7 +135,7 @@ const operandWord = (cursor: Cursor): Word => {
 }
 
 /** One quoted run, escape or expansion. */
-const piece = (cursor: Cursor): Word => {
+const readPiece = (cursor: Cursor): Word => {
   const text = cursor.text
   const char = text.charAt(cursor.at)
   const next = text.charAt(cursor.at + 1)
@@ -155,18 +155,18 @@ const piece = (cursor: Cursor): Word => {
   }
   if (char === "\"") {
     cursor.at++
-    return quotedTo(cursor, "\"")
+    return readQuotedTo(cursor, "\"")
   }
   if (char === "$" && next === "'") {
     cursor.at += 2
-    return [{ _tag: "Text", text: ansi(cursor), quoted: true }]
+    return [{ _tag: "Text", text: readAnsiQuote(cursor), quoted: true }]
   }
-  const part = expansion(cursor, false)
+  const part = readExpansion(cursor, false)
   return [part ?? { _tag: "Text", text: char, quoted: false }]
 }
 
 /** `${…}`; the position is after its brace. */
-const braced = (cursor: Cursor, quoted: boolean): Part => {
+const readBraces = (cursor: Cursor, quoted: boolean): Part => {
   const text = cursor.text
   const indirect = text.charAt(cursor.at) === "!" && /[A-Za-z_]/.test(text.charAt(cursor.at + 1))
   const counted = text.charAt(cursor.at) === "#" && text.charAt(cursor.at + 1) !== "}"
@@ -191,29 +191,29 @@ const braced = (cursor: Cursor, quoted: boolean): Part => {
       cursor.at++
       continue
     }
-    for (const part of operandWord(cursor)) operand.push(part)
+    for (const part of readOperand(cursor)) operand.push(part)
   }
   const said = counted ? "count" : indirect ? "!" : operator
   return { _tag: "Variable", name, operator: said, operand, quoted }
 }
 
 /** Reads an expansion that starts with `$` or a backquote; `undefined`, one character further, for a plain dollar. */
-const expansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
+const readExpansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
   const text = cursor.text
-  if (text.charAt(cursor.at) === "`") return backquoted(cursor, quoted)
+  if (text.charAt(cursor.at) === "`") return readBackquotes(cursor, quoted)
   cursor.at++
   const char = text.charAt(cursor.at)
   if (char === "(") {
     cursor.at++
-    if (text.charAt(cursor.at) === "(" && closesArithmetic(cursor, cursor.at + 1)) {
+    if (text.charAt(cursor.at) === "(" && isArithmeticClosed(cursor, cursor.at + 1)) {
       cursor.at++
-      return arithmetic(cursor, quoted)
+      return readArithmetic(cursor, quoted)
     }
-    return substitution(cursor, quoted, false)
+    return readSubstitution(cursor, quoted, false)
   }
   if (char === "{") {
     cursor.at++
-    return cursor.nested(() => braced(cursor, quoted), undefined)
+    return cursor.nested(() => readBraces(cursor, quoted), undefined)
   }
   const name = nameStart.test(char)
     ? /^\w+/.exec(text.slice(cursor.at, cursor.at + 256))?.[0] ?? ""
@@ -225,7 +225,7 @@ const expansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
 // One word of a command, and a list of them that is assigned to a name.
 
 /** One word; the position is on its first character. */
-export const word = (cursor: Cursor): Word => {
+export const readWord = (cursor: Cursor): Word => {
   const text = cursor.text
   const parts: Array<Part> = []
   let plain = ""
@@ -254,13 +254,13 @@ export const word = (cursor: Cursor): Word => {
       flush()
       cursor.at += char === "$" ? 2 : 1
       parts.push({ _tag: "Text", text: "", quoted: true })
-      for (const part of quotedTo(cursor, "\"")) parts.push(part)
+      for (const part of readQuotedTo(cursor, "\"")) parts.push(part)
     } else if (char === "$" && next === "'") {
       flush()
       cursor.at += 2
-      parts.push({ _tag: "Text", text: ansi(cursor), quoted: true })
+      parts.push({ _tag: "Text", text: readAnsiQuote(cursor), quoted: true })
     } else if (char === "$" || char === "`") {
-      const part = expansion(cursor, false)
+      const part = readExpansion(cursor, false)
       if (part === undefined) plain += char
       else {
         flush()
@@ -268,7 +268,7 @@ export const word = (cursor: Cursor): Word => {
       }
     } else if ((char === "<" || char === ">") && next === "(" && plain === "" && parts.length === 0) {
       cursor.at += 2
-      parts.push(substitution(cursor, false, true))
+      parts.push(readSubstitution(cursor, false, true))
       break
     } else if (/[ \t\r\n;&|<>()]/.test(char)) break
     else {
@@ -281,7 +281,7 @@ export const word = (cursor: Cursor): Word => {
 }
 
 /** `name=(a b)`: one word, its items separated by blanks. */
-export const array = (cursor: Cursor, name: Word): Word => {
+export const readArray = (cursor: Cursor, name: Word): Word => {
   cursor.at++
   const parts: Array<Part> = [...name]
   while (cursor.at < cursor.text.length && cursor.text.charAt(cursor.at) !== ")") {
@@ -291,7 +291,7 @@ export const array = (cursor: Cursor, name: Word): Word => {
       cursor.at++
     } else {
       const before = cursor.at
-      for (const part of word(cursor)) parts.push(part)
+      for (const part of readWord(cursor)) parts.push(part)
       if (cursor.at === before) cursor.at++
     }
   }

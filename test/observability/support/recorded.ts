@@ -74,7 +74,7 @@ export interface Views {
 export const substance = (trajectory: Atif.Trajectory): unknown => ({
   steps: trajectory.steps.map((step) => ({
     source: step.source,
-    message: Message.plain(step.message),
+    message: Message.toPlainText(step.message),
     reasoning: step.reasoning_content ?? "",
     count: step.llm_call_count,
     copied: step.is_copied_context === true,
@@ -82,7 +82,7 @@ export const substance = (trajectory: Atif.Trajectory): unknown => ({
     metrics: step.metrics,
     calls: step.tool_calls?.map((one) => [one.tool_call_id, one.function_name, one.arguments]),
     results: step.observation?.results
-      .map((one) => [one.source_call_id, one.content === undefined || one.content === null ? "" : Message.plain(one.content), one.subagent_trajectory_ref?.map(({ session_id: id }) => id)])
+      .map((one) => [one.source_call_id, one.content === undefined || one.content === null ? "" : Message.toPlainText(one.content), one.subagent_trajectory_ref?.map(({ session_id: id }) => id)])
   })),
   children: (trajectory.subagent_trajectories ?? []).map(substance)
 })
@@ -176,7 +176,7 @@ export const views = <E>(
       return safe(yield* RunRecord.RunRecord.use((record) => Stream.runCollect(record.read())))
     }).pipe(Effect.provide(SessionStore.layerSqlite({ path })))
     events.push(...live.close())
-    assert.deepStrictEqual(AtofRuns.of(stored, agent), events, "live and stored")
+    assert.deepStrictEqual(AtofRuns.toEvents(stored, agent), events, "live and stored")
     const sorted = events.toSorted((a, b) => String(a.timestamp) < String(b.timestamp) ? -1 : String(a.timestamp) > String(b.timestamp) ? 1 : 0)
     assert.deepStrictEqual(Atof.check({ events: sorted, faults: [] }), [])
     assert.deepStrictEqual(refusals(sorted), [])
@@ -190,7 +190,7 @@ export const views = <E>(
     // A segment begins with the first run after the session was given up.
     const given = stored.filter((entry) => entry.sessionId === sessionId).findLastIndex(({ event }, index, all) => event._tag === "SessionEnded" && index < all.length - 1)
     const since = firsts.length < 2 ? undefined : stored.filter((entry) => entry.sessionId === sessionId)[given + 1]?.turnId
-    const trajectory = FromRuns.trajectory(tree, sessionId, { agentName: agent.name, agentVersion: agent.version, since })
+    const trajectory = FromRuns.buildTrajectory(tree, sessionId, { agentName: agent.name, agentVersion: agent.version, since })
     assert.isDefined(trajectory)
     assert.isDefined(own)
     if (trajectory === undefined || own === undefined) return yield* Effect.die("there are trajectories")

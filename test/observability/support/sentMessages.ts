@@ -1,8 +1,8 @@
 // Messages of a list, as a tree of runs gives those of an attempt.
 import type * as Prompt from "effect/ai/Prompt"
-import type { Sent } from "../../../src/observability/RunTree.ts"
+import type { SentMessages } from "../../../src/observability/RunTree.ts"
 
-export const sentOf = (messages: ReadonlyArray<Prompt.Message | undefined>): Sent => {
+export const sentOf = (messages: ReadonlyArray<Prompt.Message | undefined>): SentMessages => {
   const said = messages.filter((message) => message !== undefined && message.role !== "system") as ReadonlyArray<Prompt.Message>
   return {
     count: messages.length,

@@ -74,7 +74,7 @@ export const converse = Effect.fn(function*(
       const tool = tools[part.name]
       // The stand-in gives objects.
       const output = tool === undefined ? { error: `unknown tool ${part.name}` } : tool.run(part.params as Record<string, unknown>)
-      messages.push(Conversation.toolResult(part, { output, isFailure: false }))
+      messages.push(Conversation.makeToolResult(part, { output, isFailure: false }))
     }
   }
   return yield* Effect.die("the conversation does not end")

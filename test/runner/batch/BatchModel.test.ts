@@ -115,7 +115,7 @@ describe("hermes batch before a model", () => {
       const second = yield* run("--resume")
       assert.deepStrictEqual([second.code, seeds.length, rows().length], [0, 3, 3], second.stderr)
       assert.deepStrictEqual(rows().map(({ completed }) => completed), [true, true, true])
-      assert.deepStrictEqual(seeds, ["r0", "r1", "r2"].map((id) => RowSeed.of("7", id)))
+      assert.deepStrictEqual(seeds, ["r0", "r1", "r2"].map((id) => RowSeed.computeSeed("7", id)))
       assert.isTrue(seeds.every(Number.isInteger) && new Set(seeds).size === 3)
     }))
 

@@ -68,8 +68,8 @@ describe("Dataset", () => {
       assert.strictEqual(moved.digest, before.digest)
       assert.notStrictEqual(changed.digest, before.digest)
       const known = new Map(before.rows.map(({ digest, id }) => [id, digest]))
-      assert.deepStrictEqual(Dataset.difference(known, changed.rows), { added: ["c"], changed: ["b"], removed: ["a"] })
-      assert.deepStrictEqual(Dataset.difference(known, moved.rows), { added: [], changed: [], removed: [] })
+      assert.deepStrictEqual(Dataset.compareRows(known, changed.rows), { added: ["c"], changed: ["b"], removed: ["a"] })
+      assert.deepStrictEqual(Dataset.compareRows(known, moved.rows), { added: [], changed: [], removed: [] })
     }))
 
   it.effect("CSV: cells over several lines, and records that are malformed", () =>

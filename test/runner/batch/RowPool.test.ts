@@ -17,7 +17,7 @@ import * as RowPool from "../../../src/runner/batch/RowPool.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const rows = (count: number) => Array.from({ length: count }, (_, index) => ({ id: `r${index}`, digest: `d${index}` }))
-const done = () => Effect.succeed(RowPool.finished({ answer: 1 }))
+const done = () => Effect.succeed(RowPool.makeFinishedResult({ answer: 1 }))
 const lines = (path: string) => readFileSync(path, "utf8").trimEnd().split("\n").map((line): Record<string, unknown> => JSON.parse(line))
 const idsIn = (directory: string) => lines(join(directory, "results.jsonl")).map(({ row_id }) => row_id)
 const test = <A, E>(work: Effect.Effect<A, E, FileSystem.FileSystem | Path.Path | Scope.Scope>) =>
@@ -38,7 +38,7 @@ describe("RowPool", () => {
           if (running === 3) yield* Deferred.succeed(together, undefined)
           yield* Deferred.await(together)
           running--
-          return RowPool.finished({ answer: id }, { costUsd: 0.5, tokens: 10 })
+          return RowPool.makeFinishedResult({ answer: id }, { costUsd: 0.5, tokens: 10 })
         })
       const first = yield* RowPool.run({ rows: rows(5), journal: yield* RowJournal.open({ directory }), run: work, concurrency: 3 })
       assert.deepStrictEqual([first.finished, first.before, first.costUsd, first.tokens, most], [5, 0, 2.5, 50, 3])
@@ -54,7 +54,7 @@ describe("RowPool", () => {
       yield* RowPool.run({ rows: rows(2), journal: yield* RowJournal.open({ directory }), run: done })
       const journal = yield* RowJournal.open({ directory })
       const changed = [{ id: "r0", digest: "other" }, ...rows(2).slice(1)]
-      const { finished } = yield* RowPool.run({ rows: changed, journal, run: () => Effect.succeed(RowPool.finished({ answer: 2 })) })
+      const { finished } = yield* RowPool.run({ rows: changed, journal, run: () => Effect.succeed(RowPool.makeFinishedResult({ answer: 2 })) })
       assert.strictEqual(finished, 1)
       const results = yield* Stream.runCollect(journal.results)
       assert.deepStrictEqual(results.map(({ fields, id }) => [id, fields["answer"]]), [["r1", 1], ["r0", 2]])
@@ -184,7 +184,7 @@ describe("RowPool", () => {
           limits,
           // r0 is done and says what it told; r1 waits; r2 tells twice.
           run: ({ id }, _, tell) => {
-            if (id === "r0") return Effect.as(tell(told), RowPool.finished({ answer: 1 }, told))
+            if (id === "r0") return Effect.as(tell(told), RowPool.makeFinishedResult({ answer: 1 }, told))
             if (id === "r1") return Effect.never
             return Effect.andThen(Effect.andThen(tell(told), tell(told)), Effect.andThen(Deferred.succeed(started, undefined), Effect.never))
           }
@@ -253,7 +253,7 @@ describe("RowPool", () => {
             busy.add(key)
             yield* Effect.yieldNow
             busy.delete(key)
-            return RowPool.discarded("nothing in it")
+            return RowPool.makeDiscardedResult("nothing in it")
           })
       })
       assert.strictEqual(Array.from(journal.entries.values()).filter(({ discarded }) => discarded === "nothing in it").length, 5)
@@ -267,7 +267,7 @@ describe("RowPool", () => {
         rows: rows(4),
         journal: yield* RowJournal.open({ directory }),
         concurrency: 1,
-        run: () => Effect.as(TestClock.adjust("30 seconds"), RowPool.finished({}, { costUsd: 1 })),
+        run: () => Effect.as(TestClock.adjust("30 seconds"), RowPool.makeFinishedResult({}, { costUsd: 1 })),
         onProgress: (progress) => Effect.sync(() => seen.push(progress))
       })
       const half = seen.find(({ finished, running }) => finished === 2 && running === 0)

@@ -10,12 +10,12 @@ const call = (id: string, params: unknown) => Prompt.toolCallPart({ id, name: "t
 
 describe("ShareGpt", () => {
   it("reasoning, text and calls of an answer are one turn; results in a row are one turn", () => {
-    const turns = ShareGpt.turns([
+    const turns = ShareGpt.toTurns([
       Prompt.systemMessage({ content: "the real system prompt" }),
       user("count"),
       assistant(Prompt.reasoningPart({ text: "two commands" }), Prompt.textPart({ text: "I look." }), call("a", { command: "ls" }), call("b", "{broken")),
-      Prompt.toolMessage({ content: [Conversation.toolResult({ id: "a", name: "terminal" }, { output: "{\"output\":\"1\"}", isFailure: false })].flatMap(({ content }) => content) }),
-      Prompt.toolMessage({ content: [Conversation.toolResult({ id: "b", name: "terminal" }, { output: "plain text", isFailure: false })].flatMap(({ content }) => content) }),
+      Prompt.toolMessage({ content: [Conversation.makeToolResult({ id: "a", name: "terminal" }, { output: "{\"output\":\"1\"}", isFailure: false })].flatMap(({ content }) => content) }),
+      Prompt.toolMessage({ content: [Conversation.makeToolResult({ id: "b", name: "terminal" }, { output: "plain text", isFailure: false })].flatMap(({ content }) => content) }),
       assistant(Prompt.textPart({ text: "<REASONING_SCRATCHPAD>hm</REASONING_SCRATCHPAD>One." }))
     ])
     assert.deepStrictEqual(turns, [
@@ -37,11 +37,11 @@ describe("ShareGpt", () => {
       },
       { from: "gpt", value: "<think>hm</think>One." }
     ])
-    assert.deepStrictEqual(turns.flatMap(ShareGpt.callsOf), [{ name: "terminal", arguments: { command: "ls" } }, { name: "terminal", arguments: {} }])
+    assert.deepStrictEqual(turns.flatMap(ShareGpt.parseCalls), [{ name: "terminal", arguments: { command: "ls" } }, { name: "terminal", arguments: {} }])
   })
 
   it("the system turn holds the tools, and pictures are named", () => {
-    const [system, human] = ShareGpt.conversations(
+    const [system, human] = ShareGpt.toConversations(
       [Prompt.userMessage({ content: [Prompt.textPart({ text: "see" }), Prompt.filePart({ mediaType: "image/png", data: new Uint8Array([1]) })] })],
       [{ name: "terminal", description: "Runs", parameters: { type: "object" } }]
     )

@@ -25,7 +25,7 @@ const trajectory = (calls: number, tokens = 50): ReadonlyArray<Turn> => [
   { from: "gpt", value: "done" }
 ]
 
-const summarise: TrajectoryCompressor.Summarise<never, never> = () => Effect.succeed({ text: "It read some files.", isCut: false })
+const summarise: TrajectoryCompressor.Summariser<never, never> = () => Effect.succeed({ text: "It read some files.", isCut: false })
 
 describe("TrajectoryCompressor", () => {
   it.effect("79: a trajectory under the target is unchanged", () =>
@@ -55,7 +55,7 @@ describe("TrajectoryCompressor", () => {
           const region = metrics.compressed_region
           assert.isNotNull(region)
           // One exchange less would not have been enough.
-          const left = TrajectoryCompressor.tokensOf(turns) - TrajectoryCompressor.tokensOf(turns.slice(region?.start, (region?.end ?? 0) - 2)) + options.summaryTokens
+          const left = TrajectoryCompressor.estimateTokens(turns) - TrajectoryCompressor.estimateTokens(turns.slice(region?.start, (region?.end ?? 0) - 2)) + options.summaryTokens
           if (!metrics.still_over_limit) assert.isAbove(left, options.targetTokens)
         }
       }

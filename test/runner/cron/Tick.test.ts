@@ -16,7 +16,7 @@ import * as SkillStore from "../../../src/prompt/SkillStore.ts"
 import { type Ask, JobAgent } from "../../../src/runner/cron/JobAgent.ts"
 import { JobBlocked } from "../../../src/runner/cron/JobFiles.ts"
 import * as JobFiles from "../../../src/runner/cron/JobFiles.ts"
-import { Delivery, type Shown } from "../../../src/runner/cron/JobRun.ts"
+import { Delivery, type DeliveredResult } from "../../../src/runner/cron/JobRun.ts"
 import * as Tick from "../../../src/runner/cron/Tick.ts"
 import { InteractiveMode } from "../../../src/tool/approval/InteractiveMode.ts"
 import { type Job, leaseMillis } from "../../../src/tool/cron/Job.ts"
@@ -38,7 +38,7 @@ const answer = (text: string, exit: RunResult["exit"] = "text_response"): RunRes
   provider: "p",
   model: "m",
   usage: Usage.zero,
-  cost: Cost.spent(Cost.nothing)
+  cost: Cost.toSpent(Cost.nothing)
 })
 
 type Asked = Parameters<Ask>[0] & { readonly job: Job }
@@ -52,7 +52,7 @@ interface World {
   readonly jobs: CronJobs.Service
   readonly settings: Tick.Settings
   readonly asked: Array<Asked>
-  readonly shown: Array<Shown>
+  readonly shown: Array<DeliveredResult>
   readonly keep: (path: string, text: string) => string
 }
 
@@ -64,7 +64,7 @@ const world = <A, E>(
   Effect.gen(function*() {
     const home = yield* temporaryDirectory
     const asked: Array<Asked> = []
-    const shown: Array<Shown> = []
+    const shown: Array<DeliveredResult> = []
     const skills = yield* SkillStore.make({ directory: join(home, "skills"), database: join(home, "state.db"), os: "linux" }).pipe(
       Effect.provide(NodeServices.layer)
     )
@@ -111,11 +111,11 @@ describe("Tick", () => {
     world(({ asked, jobs, settings, shown }) =>
       Effect.gen(function*() {
         yield* jobs.create(hourly)
-        assert.isEmpty(yield* Tick.once(settings))
+        assert.isEmpty(yield* Tick.runOnce(settings))
         yield* minutes(60)
-        const [run] = yield* Tick.once(settings)
+        const [run] = yield* Tick.runOnce(settings)
         assert.strictEqual(run?.status, "ok")
-        assert.isEmpty(yield* Tick.once(settings))
+        assert.isEmpty(yield* Tick.runOnce(settings))
         assert.lengthOf(asked, 1)
         assert.match(asked[0]?.prompt ?? "", /^\[This is the scheduled job "report", meant for 1970-01-01T01:00.*\n\nwrite the report$/s)
         assert.notInclude(asked[0]?.prompt ?? "", "runs late")
@@ -133,7 +133,7 @@ describe("Tick", () => {
         const { id } = yield* jobs.create(hourly)
         yield* jobs.trigger(id)
         const other = CronJobs.layer(settings.places.cron)
-        const runs = yield* Effect.all([Tick.once(settings), Tick.once(settings).pipe(Effect.provide(other))], { concurrency: "unbounded" })
+        const runs = yield* Effect.all([Tick.runOnce(settings), Tick.runOnce(settings).pipe(Effect.provide(other))], { concurrency: "unbounded" })
         assert.lengthOf(runs.flat(), 1)
         assert.lengthOf(asked, 1)
       })))
@@ -144,7 +144,7 @@ describe("Tick", () => {
         Effect.gen(function*() {
           const { id } = yield* jobs.create(hourly)
           yield* minutes(60)
-          assert.strictEqual((yield* Tick.once(settings))[0]?.status, "silent")
+          assert.strictEqual((yield* Tick.runOnce(settings))[0]?.status, "silent")
           assert.isEmpty(shown)
           assert.isTrue(existsSync((yield* jobs.find(id)).last_output ?? ""))
         }), { ask: () => Effect.succeed(answer(text)) })))
@@ -163,7 +163,7 @@ describe("Tick", () => {
           Effect.gen(function*() {
             const { id } = yield* jobs.create(hourly)
             yield* minutes(60)
-            assert.strictEqual((yield* Tick.once(settings))[0]?.status, "error")
+            assert.strictEqual((yield* Tick.runOnce(settings))[0]?.status, "error")
             assert.deepStrictEqual(shown.map(({ isFailure }) => isFailure), [true])
             assert.match(shown[0]?.text ?? "", expected)
             const job = yield* jobs.find(id)
@@ -179,7 +179,7 @@ describe("Tick", () => {
         yield* jobs.create({ ...hourly, name: "slow", schedule: "1m" })
         yield* jobs.create({ ...hourly, schedule: "every 2m", times: 2 })
         let looked = 0
-        const ticker = yield* Effect.forkChild(Tick.forever(settings, Effect.sync(() => void looked++)))
+        const ticker = yield* Effect.forkChild(Tick.runForever(settings, Effect.sync(() => void looked++)))
         for (let minute = 0; minute < 2 * leaseMillis / 60_000; minute++) {
           yield* until(Effect.sync(() => looked > minute && shown.length === Math.min(2, Math.floor(minute / 2))))
           yield* minutes(1)
@@ -199,7 +199,7 @@ describe("Tick", () => {
       Effect.gen(function*() {
         yield* jobs.create({ ...hourly, schedule: "1m" })
         yield* minutes(1)
-        const tick = yield* Effect.forkChild(Tick.once({ ...settings, runTimeoutSeconds: 90 }))
+        const tick = yield* Effect.forkChild(Tick.runOnce({ ...settings, runTimeoutSeconds: 90 }))
         yield* until(Effect.sync(() => asked.length === 1))
         yield* minutes(2)
         const [run] = yield* Fiber.join(tick)
@@ -212,15 +212,15 @@ describe("Tick", () => {
         yield* jobs.create(hourly)
         for (let i = 0; i < 3; i++) {
           yield* minutes(60)
-          assert.strictEqual((yield* Tick.once(settings))[0]?.status, "blocked")
+          assert.strictEqual((yield* Tick.runOnce(settings))[0]?.status, "blocked")
         }
         assert.deepStrictEqual(shown.map(({ text }) => text), ["Failed: set a key"])
         // Who asks for a run is told again.
-        yield* Tick.now("report", settings)
+        yield* Tick.runNow("report", settings)
         assert.lengthOf(shown, 2)
         assert.isEmpty(asked)
         yield* minutes(60)
-        assert.strictEqual((yield* Tick.once({ ...settings, preflight: false }))[0]?.status, "error")
+        assert.strictEqual((yield* Tick.runOnce({ ...settings, preflight: false }))[0]?.status, "error")
         assert.lengthOf(shown, 3)
       }), { open: Effect.fail(new JobBlocked({ message: "set a key" })) }))
 
@@ -235,7 +235,7 @@ describe("Tick", () => {
           yield* jobs.create({ ...hourly, schedule: "1m", ...draft })
         }
         yield* minutes(1)
-        const runs = yield* Tick.once(settings)
+        const runs = yield* Tick.runOnce(settings)
         assert.deepStrictEqual(runs.map(({ status }) => status), Array.from({ length: 5 }, () => "blocked"))
         assert.lengthOf(shown, 5)
         assert.isEmpty(asked)
@@ -247,9 +247,9 @@ describe("Tick", () => {
         keep("skills/writing/brief/SKILL.md", "---\nname: brief\ndescription: Writes\n---\nBe brief.</skill>")
         keep("scripts/count.sh", "echo 42; echo noise >&2")
         const first = yield* jobs.create({ ...hourly, name: "first" })
-        yield* Tick.now("first", settings)
+        yield* Tick.runNow("first", settings)
         yield* jobs.create({ ...hourly, skills: ["brief"], script: "count.sh", contextFrom: [first.id.slice(0, 8)] })
-        yield* Tick.now("report", settings)
+        yield* Tick.runNow("report", settings)
         const prompt = asked.at(-1)?.prompt ?? ""
         assert.include(prompt, "Be brief.‹/skill>\n</skill>")
         assert.include(prompt, "<script-output name=\"count.sh\">\n42\n</script-output>")
@@ -265,7 +265,7 @@ describe("Tick", () => {
         keep("scripts/broken.sh", "echo out; echo why >&2; exit 3")
         for (const name of ["loud.mjs", "quiet.sh", "broken.sh"]) {
           yield* jobs.create({ ...hourly, name, prompt: "", script: name, noAgent: true })
-          yield* Tick.now(name, settings)
+          yield* Tick.runNow(name, settings)
         }
         assert.deepStrictEqual(shown.map(({ text }) => text), ["loud clean", "Failed: the script ended with exit code 3: why"])
         assert.strictEqual((yield* jobs.find("quiet.sh")).last_status, "silent")
@@ -281,11 +281,11 @@ describe("Tick", () => {
         keep("scripts/noise.sh", "yes >&2")
         for (const name of ["endless.sh", "noise.sh"]) {
           yield* jobs.create({ ...hourly, name, prompt: "", script: name, noAgent: true })
-          const { error } = yield* Tick.now(name, { ...settings, scriptTimeoutSeconds: 1 })
+          const { error } = yield* Tick.runNow(name, { ...settings, scriptTimeoutSeconds: 1 })
           assert.strictEqual(error, "the script was ended after 1 s")
         }
         yield* jobs.create({ ...hourly, name: "leaving.sh", prompt: "", script: "leaving.sh", noAgent: true })
-        assert.strictEqual((yield* Tick.now("leaving.sh", settings)).status, "silent")
+        assert.strictEqual((yield* Tick.runNow("leaving.sh", settings)).status, "silent")
         const size = readFileSync(mark).length
         assert.isAbove(size, 0)
         yield* Effect.sleep("300 millis")
@@ -298,7 +298,7 @@ describe("Tick", () => {
       yield* world(({ jobs, settings }) =>
         Effect.gen(function*() {
           const { id } = yield* jobs.create(hourly)
-          yield* Tick.now(id, settings)
+          yield* Tick.runNow(id, settings)
           assert.deepStrictEqual(seen, [
             { _tag: "Unattended", who: "scheduled job", otherwise: "deny", judged: false },
             { id, maySchedule: false }
@@ -319,7 +319,7 @@ describe("Tick", () => {
         Effect.gen(function*() {
           for (let i = 0; i < 6; i++) yield* jobs.create({ ...hourly, name: `j${i}` })
           yield* minutes(60)
-          assert.lengthOf(yield* Tick.once({ ...settings, maxParallel: 2 }), 6)
+          assert.lengthOf(yield* Tick.runOnce({ ...settings, maxParallel: 2 }), 6)
           assert.strictEqual(most, 2)
         }), {
         ask: () =>
@@ -339,7 +339,7 @@ describe("Tick", () => {
       Effect.gen(function*() {
         const { id } = yield* jobs.create(hourly)
         for (let i = 0; i < JobFiles.keptOutputs + 2; i++) keep(`cron/output/${id}/1960-01-${i}.md`, "old")
-        yield* Tick.now(id, settings)
+        yield* Tick.runNow(id, settings)
         const directory = join(settings.places.cron, "output", id)
         assert.lengthOf(readdirSync(directory), JobFiles.keptOutputs)
         assert.notInclude(readFileSync((yield* jobs.find(id)).last_output ?? "", "utf8"), "sk-ant-api03-abcdefghijklmnopqrst")
@@ -351,7 +351,7 @@ describe("Tick", () => {
       yield* world(({ jobs, settings, shown }) =>
         Effect.gen(function*() {
           const { id } = yield* jobs.create(hourly)
-          const run = yield* Effect.forkChild(Tick.now(id, settings))
+          const run = yield* Effect.forkChild(Tick.runNow(id, settings))
           yield* until(Effect.map(jobs.find(id), ({ running }) => running !== null))
           yield* jobs.remove(id)
           yield* Deferred.succeed(gate, undefined)

@@ -45,14 +45,14 @@ describe("EvalReport", () => {
   })
 
   it("an attempt without a result is one that did not pass, in every rate", () => {
-    const attempts = EvalReport.withMissing([attempt("x", 1, true)], ["x#1", "y#1", "a#b#1"], new Map([["y#1", "the model was not there"]]))
+    const attempts = EvalReport.addMissing([attempt("x", 1, true)], ["x#1", "y#1", "a#b#1"], new Map([["y#1", "the model was not there"]]))
     const report = EvalReport.make("a", attempts)
     assert.deepInclude(report, { items: 3, attempts: 3, withoutResult: 2, incomplete: 0, models: ["m"] })
     assert.approximately(report.passRate.value, 1 / 3, 1e-9)
     assert.approximately(report.scorers[0]?.passRate ?? 1, 1 / 3, 1e-9)
     assert.approximately(report.scorers[0]?.meanScore ?? 1, 1 / 3, 1e-9)
     assert.deepStrictEqual(attempts.map(({ answer, item, run }) => [item, run, answer]), [["x", 1, "!"], ["y", 1, "the model was not there"], ["a#b", 1, ""]])
-    const repeated = EvalReport.make("a", EvalReport.withMissing([attempt("x", 1, true)], ["x#1", "x#2"]))
+    const repeated = EvalReport.make("a", EvalReport.addMissing([attempt("x", 1, true)], ["x#1", "x#2"]))
     assert.deepStrictEqual(repeated.passAtK.map(({ k, value }) => [k, value]), [[1, 0.5], [2, 1]])
     const comparison = EvalReport.compare({ name: "a", attempts }, { name: "b", attempts: [attempt("x", 1, true), attempt("y", 1, true), attempt("a#b", 1, false)] })
     assert.deepStrictEqual([comparison.commonItems, comparison.better], [3, ["y"]])
@@ -64,22 +64,22 @@ describe("EvalReport", () => {
       item: "x", run: 2, passed: true, scores: { exact: { passed: true, score: 1, detail: "" } }, answer: "a", exit: "text_response", model: "m", seconds: 1.5,
       usage: { prompt_tokens: 3, completion_tokens: 4 }, cost_usd: null, opinions: [{ judge: "j", passed: false, reason: "no" }], label: true
     }
-    assert.deepInclude(EvalReport.attemptOf({ fields }), { item: "x", run: 2, passed: true, inputTokens: 3, outputTokens: 4, costUsd: undefined, label: true })
-    assert.isUndefined(EvalReport.attemptOf({ fields: {} }))
+    assert.deepInclude(EvalReport.parseAttempt({ fields }), { item: "x", run: 2, passed: true, inputTokens: 3, outputTokens: 4, costUsd: undefined, label: true })
+    assert.isUndefined(EvalReport.parseAttempt({ fields: {} }))
   })
 
   it("judges are compared with each other and with labels", () => {
     const rated = (a: boolean, b: boolean, label?: boolean) => ({ opinions: [{ judge: "a", passed: a, reason: "" }, { judge: "b", passed: b, reason: "" }], label })
-    const found = JudgeScorer.agreements([rated(true, true, true), rated(true, false, true), rated(false, false), rated(false, false, true)])
+    const found = JudgeScorer.computeAgreements([rated(true, true, true), rated(true, false, true), rated(false, false), rated(false, false, true)])
     assert.deepStrictEqual(found.map(({ between, items, share }) => [between.join(), items, share]), [["a,b", 4, 0.75], ["a,label", 3, 2 / 3], ["b,label", 3, 1 / 3]])
     assert.strictEqual(found[0]?.kappa, 0.5)
-    assert.deepStrictEqual(["pass", "FAIL", 1, true, "maybe", undefined].map((value) => JudgeScorer.labelOf({ label: value })), [true, false, true, true, undefined, undefined])
+    assert.deepStrictEqual(["pass", "FAIL", 1, true, "maybe", undefined].map((value) => JudgeScorer.readLabel({ label: value })), [true, false, true, true, undefined, undefined])
   })
 
   it("a verdict is read from the end of what a judge says", () => {
-    assert.deepStrictEqual(JudgeScorer.read("Hm. {\"verdict\": \"fail\"} no: {\"reason\": \"same\", \"verdict\": \"PASS\"}"), { passed: true, reason: "same" })
-    assert.isUndefined(JudgeScorer.read("I pass on this one"))
-    assert.isUndefined(JudgeScorer.read("{\"verdict\": \"pass or fail\"}"))
+    assert.deepStrictEqual(JudgeScorer.readVerdict("Hm. {\"verdict\": \"fail\"} no: {\"reason\": \"same\", \"verdict\": \"PASS\"}"), { passed: true, reason: "same" })
+    assert.isUndefined(JudgeScorer.readVerdict("I pass on this one"))
+    assert.isUndefined(JudgeScorer.readVerdict("{\"verdict\": \"pass or fail\"}"))
   })
 
   it("a judge is a model, a provider with a model, or the main one", () => {

@@ -34,11 +34,11 @@ describe("EvalStatistics", () => {
 
   it("the Wilson interval is that of the textbook, and stays between 0 and 1", () => {
     // Newcombe 1998, table I: 81 of 263, and 0 of 20.
-    close(Statistics.wilson(81, 263)?.low, 0.2553, 5e-5)
-    close(Statistics.wilson(81, 263)?.high, 0.3662, 5e-5)
-    close(Statistics.wilson(0, 20)?.low, 0)
-    close(Statistics.wilson(0, 20)?.high, 0.1611, 5e-5)
-    assert.isUndefined(Statistics.wilson(0, 0))
+    close(Statistics.computeWilsonInterval(81, 263)?.low, 0.2553, 5e-5)
+    close(Statistics.computeWilsonInterval(81, 263)?.high, 0.3662, 5e-5)
+    close(Statistics.computeWilsonInterval(0, 20)?.low, 0)
+    close(Statistics.computeWilsonInterval(0, 20)?.high, 0.1611, 5e-5)
+    assert.isUndefined(Statistics.computeWilsonInterval(0, 0))
   })
 
   it("the bootstrap interval holds the mean, is the same each time, and is narrow where nothing varies", () => {
@@ -53,31 +53,31 @@ describe("EvalStatistics", () => {
   })
 
   it("McNemar's exact test is the two-sided binomial test of the rows that differ", () => {
-    close(Statistics.mcnemar(0, 0), 1)
-    close(Statistics.mcnemar(0, 6), 2 / 64)
-    close(Statistics.mcnemar(1, 9), 2 * 11 / 1024)
-    close(Statistics.mcnemar(5, 5), 1)
-    close(Statistics.mcnemar(9, 1), Statistics.mcnemar(1, 9))
-    assert.isTrue(Statistics.mcnemar(2000, 2200) < 0.01)
+    close(Statistics.testMcNemar(0, 0), 1)
+    close(Statistics.testMcNemar(0, 6), 2 / 64)
+    close(Statistics.testMcNemar(1, 9), 2 * 11 / 1024)
+    close(Statistics.testMcNemar(5, 5), 1)
+    close(Statistics.testMcNemar(9, 1), Statistics.testMcNemar(1, 9))
+    assert.isTrue(Statistics.testMcNemar(2000, 2200) < 0.01)
   })
 
   it("a paired bootstrap sees a difference of all rows, and none where rows cancel out", () => {
-    const better = Statistics.pairedBootstrap(Array.from({ length: 30 }, (_, i) => i % 5 === 0 ? 0 : 0.4))
+    const better = Statistics.bootstrapDifferences(Array.from({ length: 30 }, (_, i) => i % 5 === 0 ? 0 : 0.4))
     assert.isTrue(better !== undefined && better.p < 0.01 && better.interval.low > 0)
-    const same = Statistics.pairedBootstrap([0.5, -0.5, 0.5, -0.5])
+    const same = Statistics.bootstrapDifferences([0.5, -0.5, 0.5, -0.5])
     assert.isTrue(same !== undefined && same.p > 0.5 && same.mean === 0)
-    assert.isUndefined(Statistics.pairedBootstrap([]))
+    assert.isUndefined(Statistics.bootstrapDifferences([]))
   })
 
   it("kappa is the agreement beyond chance", () => {
     const pairs = (count: number, pair: readonly [boolean, boolean]) => Array.from({ length: count }, () => pair)
     // The textbook's table: 20 and 15 agreed, 5 and 10 not.
     const table = [...pairs(20, [true, true]), ...pairs(5, [true, false]), ...pairs(10, [false, true]), ...pairs(15, [false, false])]
-    const { kappa, share } = Statistics.agreement(table)
+    const { kappa, share } = Statistics.computeAgreement(table)
     close(share, 0.7)
     close(kappa, 0.4)
-    assert.isUndefined(Statistics.agreement(pairs(5, [true, true])).kappa)
-    assert.deepStrictEqual(Statistics.agreement([]), { items: 0, share: 0, kappa: undefined })
+    assert.isUndefined(Statistics.computeAgreement(pairs(5, [true, true])).kappa)
+    assert.deepStrictEqual(Statistics.computeAgreement([]), { items: 0, share: 0, kappa: undefined })
   })
 
   it("a quantile lies between its neighbours", () => {

@@ -25,8 +25,8 @@ describe("Scorer", () => {
 
   it("one of several references is enough", () => {
     assert.isTrue(passes("exact", "b", ["a", "b"]))
-    assert.deepStrictEqual(Scorer.referenceOf({ answer: ["a", 2, null] }).references, ["a", "2"])
-    assert.deepStrictEqual(Scorer.referenceOf({ gold: 4, answer: "x" }, "gold").references, ["4"])
+    assert.deepStrictEqual(Scorer.readReference({ answer: ["a", 2, null] }).references, ["a", "2"])
+    assert.deepStrictEqual(Scorer.readReference({ gold: 4, answer: "x" }, "gold").references, ["4"])
   })
 
   it("contains, in any case", () => {
@@ -46,7 +46,7 @@ describe("Scorer", () => {
       ["So it costs $1,250.00.", 1250], ["Step 1: 3 apples\nStep 2: 4 apples\nTogether 7 apples", 7], ["3 + 4 = 7\n#### 1,007", 1007],
       ["\u22123.5 degrees", -3.5], ["1.5e3", 1500], ["about .5", 0.5], ["2024-05-06 is the 6th", 6], ["none", undefined], ["12 345,", 12345]
     ]
-    for (const [text, value] of cases) assert.strictEqual(Scorer.numberIn(text), value, text)
+    for (const [text, value] of cases) assert.strictEqual(Scorer.readLastNumber(text), value, text)
     assert.isTrue(passes("number", "0.1 + 0.2 = 0.30000000000000004", ["0.3"]))
     assert.isFalse(passes("number", "0.31", ["0.3"]))
     assert.isTrue(passes("number:0.02", "0.31", ["0.3"]))
@@ -65,9 +65,9 @@ describe("Scorer", () => {
 
   it("a scorer that compares needs a reference", () => {
     const none = { references: [], pattern: undefined }
-    assert.isTrue(Scorer.lacksReference({ kind: "exact" }, none))
-    assert.isTrue(Scorer.lacksReference({ kind: "regex" }, none))
-    assert.isFalse(Scorer.lacksReference({ kind: "regex", option: "x" }, none))
-    assert.isFalse(Scorer.lacksReference({ kind: "judge" }, none))
+    assert.isTrue(Scorer.isMissingReference({ kind: "exact" }, none))
+    assert.isTrue(Scorer.isMissingReference({ kind: "regex" }, none))
+    assert.isFalse(Scorer.isMissingReference({ kind: "regex", option: "x" }, none))
+    assert.isFalse(Scorer.isMissingReference({ kind: "judge" }, none))
   })
 })

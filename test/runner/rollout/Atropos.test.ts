@@ -38,7 +38,7 @@ describe("Atropos", () => {
       // The trainer's first question for a batch is what an environment waits for.
       state.onWait = () => void (state.started = true)
       yield* Effect.scoped(Effect.gen(function*() {
-        const environment = yield* Atropos.registered(yield* Atropos.make(url), facts)
+        const environment = yield* Atropos.connectEnvironment(yield* Atropos.make(url), facts)
         assert.strictEqual(state.waited, 1)
         assert.strictEqual(environment.wandb_name, "sums_0")
         assert.deepStrictEqual(yield* environment.submit(group), { status: "received" })

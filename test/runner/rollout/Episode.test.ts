@@ -37,7 +37,7 @@ const vllm = (content: string, prompt: ReadonlyArray<number>, tokens: ReadonlyAr
   }]
 })
 
-const scored = (id: string) => Effect.flatMap(Episodes.use((episodes) => episodes.get(id)), (episode) => Effect.fromResult(EpisodeExport.scored(episode)))
+const scored = (id: string) => Effect.flatMap(Episodes.use((episodes) => episodes.get(id)), (episode) => Effect.fromResult(EpisodeExport.toScoredEpisode(episode)))
 
 describe("Episode", () => {
   it.effect("case 83: the mask is −100 on each prompt token, and all lists are as long as the tokens", () =>
@@ -55,7 +55,7 @@ describe("Episode", () => {
       assert.deepStrictEqual(episode.messages.map(({ role }) => role), ["user", "assistant", "user", "assistant"])
       assert.deepStrictEqual(episode.generation_params, { temperature: 1 })
       assert.strictEqual(episode.overrides["weights_version"], "step-7")
-      assert.deepStrictEqual(EpisodeExport.problems(episode), [])
+      assert.deepStrictEqual(EpisodeExport.findProblems(episode), [])
     }).pipe(Effect.provide(memory)))
 
   it.effect("a prompt that was tokenised anew begins a node, and only the last node counts", () =>
@@ -136,8 +136,8 @@ describe("Episode", () => {
       yield* finish("r", { reward: 1 })
       const episode = yield* get("r")
       assert.strictEqual((yield* Effect.flip(scored("r"))).reason, "not_trainable")
-      assert.include(EpisodeExport.view(episode).not_trainable, "the provider returned no token ids of the prompt (call 1)")
-      assert.deepStrictEqual(EpisodeExport.supervised(episode)["messages"], [user("hi"), said("yes?")])
+      assert.include(EpisodeExport.toView(episode).not_trainable, "the provider returned no token ids of the prompt (call 1)")
+      assert.deepStrictEqual(EpisodeExport.toSupervised(episode)["messages"], [user("hi"), said("yes?")])
     }).pipe(Effect.provide(memory)))
 
   it.effect("two requests at once: the second is refused; a client that goes away leaves a mark and a usable rollout", () =>
@@ -153,7 +153,7 @@ describe("Episode", () => {
       yield* Effect.ignore(call("r", request(user("hi")), () => Effect.fail("refused")))
       yield* call("r", request(user("hi")), () => Effect.succeed(vllm("yes?", [1], [2])))
       const ended = yield* finish("r", { reward: 0 })
-      assert.deepInclude(EpisodeExport.view(ended), { calls: 3, failed_calls: 1, interrupted_calls: 1, status: "finished", tokens: 2, trained_tokens: 1 })
+      assert.deepInclude(EpisodeExport.toView(ended), { calls: 3, failed_calls: 1, interrupted_calls: 1, status: "finished", tokens: 2, trained_tokens: 1 })
       assert.strictEqual((yield* Effect.flip(call("r", request(user("hi")), () => Effect.die("asked")))).reason, "rollout_finished")
       assert.strictEqual((yield* Effect.flip(open({ rollout_id: "r" }, "m"))).reason, "rollout_exists")
       assert.strictEqual((yield* Effect.flip(get("other"))).reason, "unknown_rollout")
@@ -182,8 +182,8 @@ describe("Episode", () => {
       const read = EpisodeStore.parse(readFileSync(path, "utf8"))
       assert.isDefined(read)
       if (read === undefined) return
-      assert.deepInclude(EpisodeExport.view(read), { calls: 3, interrupted_calls: 1, nodes: 1 })
-      assert.isTrue(Result.isSuccess(EpisodeExport.scored(read)))
+      assert.deepInclude(EpisodeExport.toView(read), { calls: 3, interrupted_calls: 1, nodes: 1 })
+      assert.isTrue(Result.isSuccess(EpisodeExport.toScoredEpisode(read)))
     }))
 
   it.effect("an id that leads out of the directory is unknown, whatever is there", () =>
@@ -231,16 +231,16 @@ describe("TokenCapture", () => {
   })
 
   it("asks servers for inference for ids, and known APIs for what they know alone", () => {
-    assert.strictEqual(TokenCapture.dialectOf("http://127.0.0.1:8000/v1"), "token_ids")
-    assert.strictEqual(TokenCapture.dialectOf("https://api.openai.com/v1"), "logprobs")
-    assert.strictEqual(TokenCapture.dialectOf("https://api.openai.com.example/v1"), "token_ids")
+    assert.strictEqual(TokenCapture.chooseDialect("http://127.0.0.1:8000/v1"), "token_ids")
+    assert.strictEqual(TokenCapture.chooseDialect("https://api.openai.com/v1"), "logprobs")
+    assert.strictEqual(TokenCapture.chooseDialect("https://api.openai.com.example/v1"), "token_ids")
   })
 
   it("keeps tokens from clients that did not ask for them", () => {
     const body = vllm("a", [1], [2])
-    assert.notInclude(JSON.stringify(TokenCapture.forClient(body, {})), "token_ids")
-    assert.notInclude(JSON.stringify(TokenCapture.forClient(body, {})), "logprobs")
-    assert.deepStrictEqual(TokenCapture.forClient(body, { logprobs: true, return_token_ids: true }), body)
+    assert.notInclude(JSON.stringify(TokenCapture.hideTokens(body, {})), "token_ids")
+    assert.notInclude(JSON.stringify(TokenCapture.hideTokens(body, {})), "logprobs")
+    assert.deepStrictEqual(TokenCapture.hideTokens(body, { logprobs: true, return_token_ids: true }), body)
   })
 })
 
@@ -248,8 +248,8 @@ describe("EpisodeExport", () => {
   it("a group has the lists of its members, and those that all of them have", () => {
     const one = { rollout_id: "a", group_id: "g", tokens: [1, 2], masks: [-100, 2], score: 1, messages: [user("x")], inference_logprobs: [1, -1], generation_params: {}, overrides: {} }
     const { inference_logprobs: _, ...bare } = { ...one, rollout_id: "b" }
-    assert.deepStrictEqual(EpisodeExport.group([one, one]).inference_logprobs, [[1, -1], [1, -1]])
-    assert.notProperty(EpisodeExport.group([one, bare]), "inference_logprobs")
+    assert.deepStrictEqual(EpisodeExport.toGroup([one, one]).inference_logprobs, [[1, -1], [1, -1]])
+    assert.notProperty(EpisodeExport.toGroup([one, bare]), "inference_logprobs")
   })
 
   it.effect("episodes of a server have their advantages when their group is exported", () =>
@@ -260,9 +260,9 @@ describe("EpisodeExport", () => {
         yield* call(id, request(user("hi")), () => Effect.succeed(vllm("x", [1], [2])))
         yield* finish(id, { reward })
       }
-      const compared = EpisodeExport.compared(yield* Effect.forEach(["a", "b", "alone"], get))
+      const compared = EpisodeExport.addAdvantages(yield* Effect.forEach(["a", "b", "alone"], get))
       assert.deepStrictEqual(compared.map(({ advantage }) => advantage), [1, -1, undefined])
-      const exported = yield* Effect.forEach(compared, (episode) => Effect.fromResult(EpisodeExport.scored(episode)))
+      const exported = yield* Effect.forEach(compared, (episode) => Effect.fromResult(EpisodeExport.toScoredEpisode(episode)))
       assert.deepStrictEqual(exported.map(({ advantages }) => advantages), [[0, 1], [0, -1], undefined])
     }).pipe(Effect.provide(memory)))
 
@@ -280,11 +280,11 @@ describe("EpisodeExport", () => {
 
   it("problems of episodes of others are named", () => {
     const one = { rollout_id: "a", group_id: "g", tokens: [1, 2], masks: [-100], score: Number.NaN, messages: [], generation_params: {}, overrides: {} }
-    assert.deepStrictEqual(EpisodeExport.problems(one), ["masks has 1 values for 2 tokens", "no token of it is trained", "its score is no number"])
+    assert.deepStrictEqual(EpisodeExport.findProblems(one), ["masks has 1 values for 2 tokens", "no token of it is trained", "its score is no number"])
   })
 
   it("advantages of a group have mean 0, and are 0 where all rewards are the same", () => {
-    assert.deepStrictEqual(EpisodeExport.advantages([0.3, 0.3]), [0, 0])
-    assert.strictEqual(EpisodeExport.advantages([1, 2, 6]).reduce((sum, one) => sum + one, 0), 0)
+    assert.deepStrictEqual(EpisodeExport.computeAdvantages([0.3, 0.3]), [0, 0])
+    assert.strictEqual(EpisodeExport.computeAdvantages([1, 2, 6]).reduce((sum, one) => sum + one, 0), 0)
   })
 })

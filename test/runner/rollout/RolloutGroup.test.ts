@@ -110,8 +110,8 @@ describe("RolloutGroup", () => {
     Effect.gen(function*() {
       const { group } = yield* rollOut(writing(), task, writer())
       const [first] = group.members
-      const episode = yield* Effect.fromResult(EpisodeExport.scored(first?.episode ?? assert.fail("no member")))
-      assert.deepStrictEqual(EpisodeExport.problems(episode), [])
+      const episode = yield* Effect.fromResult(EpisodeExport.toScoredEpisode(first?.episode ?? assert.fail("no member")))
+      assert.deepStrictEqual(EpisodeExport.findProblems(episode), [])
       const trained = String.fromCodePoint(...episode.masks.filter((mask) => mask !== -100 && mask < 1_000))
       assert.strictEqual(trained, "<write_file:{\"path\":\"out.txt\",\"content\":\"blue\"}>Written.")
       assert.strictEqual(first?.episode.nodes.length, 1)
@@ -126,7 +126,7 @@ describe("RolloutGroup", () => {
         computeReward: () => Effect.suspend(() => scored++ === 0 ? Effect.succeed({ reward: 1, components: { content: 1 } }) : Effect.fail(new Error("no verifier")))
       })
       const { group } = yield* rollOut(environment, task, writer())
-      assert.deepInclude(RolloutRun.metricsOf(group.members), { "reward/mean": 0.5, "reward/content": 0.5, "rollouts/failed": 1 })
+      assert.deepInclude(RolloutRun.computeMetrics(group.members), { "reward/mean": 0.5, "reward/content": 0.5, "rollouts/failed": 1 })
     }))
 
   it.live("a reward that fails, one that is no number, no output and a run that fails are 0, with the cause, and clean-up runs", () =>

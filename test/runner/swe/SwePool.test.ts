@@ -21,9 +21,9 @@ describe("an interrupted run of tasks", () => {
   it.live("warns that the predictions are not those of its rows, when they cannot be written", () =>
     Effect.gen(function*() {
       const directory = yield* temporaryDirectory
-      const files = SwePool.filesOf(join(directory, "results.jsonl"))
+      const files = SwePool.nameFiles(join(directory, "results.jsonl"))
       mkdirSync(join(files.predictions, "taken"), { recursive: true })
-      const journal = yield* SwePool.journalOf(files)
+      const journal = yield* SwePool.openJournal(files)
       const begun = yield* Deferred.make<void>()
       const said: Array<unknown> = []
       const run = yield* Effect.forkChild(
@@ -44,7 +44,7 @@ describe("rows of tasks", () => {
   it.live("leave out the result of a task that has changed since", () =>
     Effect.gen(function*() {
       const directory = yield* temporaryDirectory
-      const journal = yield* SwePool.journalOf(SwePool.filesOf(join(directory, "results.jsonl")))
+      const journal = yield* SwePool.openJournal(SwePool.nameFiles(join(directory, "results.jsonl")))
       yield* journal.finish({ id: "one", digest: "1" }, { model_patch: "+1" })
       yield* journal.finish({ id: "two", digest: "2" }, { model_patch: "+2" })
       const rows = yield* SwePool.readRows(journal, [{ id: "two", digest: "2" }, { id: "one", digest: "changed" }])

@@ -96,6 +96,6 @@ describe("TestReport", () => {
     assert.isTrue(TestReport.score({ tests: new Map(), exitCode: 0 }, none).resolved)
     assert.isFalse(TestReport.score({ tests: new Map(), exitCode: 3 }, none).resolved)
     assert.isFalse(TestReport.score({ tests: new Map(), exitCode: undefined }, none).resolved)
-    assert.isFalse(TestReport.unresolved(none).resolved)
+    assert.isFalse(TestReport.makeUnresolvedScore(none).resolved)
   })
 })

@@ -127,7 +127,7 @@ describe("WorkingCopy", () => {
       assert.strictEqual(readFileSync(join(copy.directory, "dirty.txt"), "utf8"), "dirty\n")
       put(copy.directory, "link", "through\n")
       assert.strictEqual(readFileSync(join(root, "a.txt"), "utf8"), "solved\n")
-      assert.deepStrictEqual(WorkingCopy.pathsOf(yield* copy.patch), ["a.txt"])
+      assert.deepStrictEqual(WorkingCopy.listPaths(yield* copy.patch), ["a.txt"])
       assert.strictEqual(git(copy.directory, "log", "--format=%s"), "Start")
     })))
 
@@ -138,7 +138,7 @@ describe("WorkingCopy", () => {
         put(copy.directory, "new.txt", "x\n")
         return { directory: copy.directory, patch: yield* copy.patch }
       }))
-      assert.deepStrictEqual(WorkingCopy.pathsOf(patch), ["new.txt"])
+      assert.deepStrictEqual(WorkingCopy.listPaths(patch), ["new.txt"])
       assert.isFalse(existsSync(dirname(directory)))
     })))
 

@@ -11,7 +11,7 @@ import * as SqliteClient from "../../../src/platform/SqliteClient.ts"
 import * as Database from "../../../src/session/sqlite/Database.ts"
 import * as Migrations from "../../../src/session/sqlite/Migrations.ts"
 import * as SqliteStore from "../../../src/session/sqlite/SqliteStore.ts"
-import { newSession, user } from "../../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const id = SessionId.make("s")
@@ -193,16 +193,16 @@ describe("the row of a session", () => {
       const database = yield* Database.open(`${yield* temporaryDirectory}/state.db`)
       const store = SqliteStore.make(database)
       const other = SessionId.make("other")
-      yield* store.create(newSession(id))
-      yield* store.create(newSession(other))
+      yield* store.create(makeNewSession(id))
+      yield* store.create(makeNewSession(other))
       yield* database.sql`CREATE TEMP TABLE updates (id TEXT)`
       yield* database.sql`CREATE TEMP TRIGGER updated AFTER UPDATE ON sessions BEGIN INSERT INTO updates VALUES (old.id); END`
       yield* database.together(Effect.gen(function*() {
         yield* store.recordUsage(id, usage)
-        assert.strictEqual(yield* store.append(id, [user("one"), user("two")]), 0)
+        assert.strictEqual(yield* store.append(id, [makeUserMessage("one"), makeUserMessage("two")]), 0)
         yield* store.recordUsage(id, { ...usage, cost: { usd: null, status: "unknown", source: "none" } })
-        assert.strictEqual(yield* store.append(other, [user("one")]), 0)
-        assert.strictEqual(yield* store.append(id, [user("three")]), 2)
+        assert.strictEqual(yield* store.append(other, [makeUserMessage("one")]), 0)
+        assert.strictEqual(yield* store.append(id, [makeUserMessage("three")]), 2)
         yield* store.begin(id, ["call"])
       }))
       assert.deepStrictEqual(yield* database.sql`SELECT id, count(*) AS count FROM updates GROUP BY id`, [{ id: "other", count: 1 }, { id: "s", count: 1 }])
@@ -212,9 +212,9 @@ describe("the row of a session", () => {
       assert.lengthOf(yield* store.messages(id), 3)
 
       const reason = yield* database.together(Effect.gen(function*() {
-        yield* store.append(id, [user("four")])
+        yield* store.append(id, [makeUserMessage("four")])
         assert.strictEqual(Option.getOrThrow(yield* store.get(id)).messageCount, 4)
-        assert.strictEqual(yield* store.append(id, [user("behind what was read")]), 4)
+        assert.strictEqual(yield* store.append(id, [makeUserMessage("behind what was read")]), 4)
         yield* store.recordUsage(id, usage)
         yield* store.end(id, "done")
         return Option.getOrThrow(yield* store.get(id)).endReason
@@ -222,7 +222,7 @@ describe("the row of a session", () => {
       assert.deepStrictEqual([reason, Option.getOrThrow(yield* store.get(id)).endReason], ["done", "done"])
       const behind = Option.getOrThrow(yield* store.get(id))
       assert.deepStrictEqual([behind.messageCount, behind.usage.requestCount], [5, 3])
-      yield* store.append(id, [user("five")])
+      yield* store.append(id, [makeUserMessage("five")])
       assert.isUndefined(Option.getOrThrow(yield* store.get(id)).endReason)
     }))
 })
@@ -232,15 +232,15 @@ describe("a full disk", () => {
     Effect.gen(function*() {
       const database = yield* Database.open(`${yield* temporaryDirectory}/state.db`)
       const store = SqliteStore.make(database)
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("kept")])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("kept")])
       yield* database.sql`PRAGMA max_page_count = 60`
-      const error = yield* Effect.flip(store.append(id, [user("lost"), user("too long ".repeat(50_000))]))
+      const error = yield* Effect.flip(store.append(id, [makeUserMessage("lost"), makeUserMessage("too long ".repeat(50_000))]))
       assert.match(error.message, /state\.db cannot grow because the disk is full: free some space and try again/u)
-      assert.deepStrictEqual(yield* store.messages(id), [user("kept")])
+      assert.deepStrictEqual(yield* store.messages(id), [makeUserMessage("kept")])
       yield* database.sql`PRAGMA max_page_count = 10000`
-      yield* store.append(id, [user("again")])
-      assert.deepStrictEqual(yield* store.messages(id), [user("kept"), user("again")])
+      yield* store.append(id, [makeUserMessage("again")])
+      assert.deepStrictEqual(yield* store.messages(id), [makeUserMessage("kept"), makeUserMessage("again")])
     }))
 })
 
@@ -264,19 +264,19 @@ describe("a shared commit", () => {
   it.effect("holds the writes of a short time, which are read at once, and those before the start of a call at once", () =>
     Effect.gen(function*() {
       const { database, seen, store } = yield* shared
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("one")])
-      yield* store.append(id, [user("two")])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("one")])
+      yield* store.append(id, [makeUserMessage("two")])
       assert.lengthOf(yield* store.messages(id), 2)
       assert.deepStrictEqual({ ...seen() }, { messages: 0, calls: 0 })
       yield* TestClock.adjust("20 millis")
       assert.deepStrictEqual({ ...seen() }, { messages: 2, calls: 0 })
-      yield* store.append(id, [user("three")])
+      yield* store.append(id, [makeUserMessage("three")])
       yield* store.begin(id, ["call"])
       assert.deepStrictEqual({ ...seen() }, { messages: 3, calls: 1 })
-      yield* database.together(Effect.andThen(store.append(id, [user("four")]), store.begin(id, ["other"])))
+      yield* database.together(Effect.andThen(store.append(id, [makeUserMessage("four")]), store.begin(id, ["other"])))
       assert.deepStrictEqual({ ...seen() }, { messages: 4, calls: 2 })
-      yield* store.append(id, [user("five")])
+      yield* store.append(id, [makeUserMessage("five")])
       yield* store.committed ?? Effect.void
       assert.deepStrictEqual({ ...seen() }, { messages: 5, calls: 2 })
     }))
@@ -284,12 +284,12 @@ describe("a shared commit", () => {
   it.effect("leaves out a write that fails, and no other", () =>
     Effect.gen(function*() {
       const { database, seen, store } = yield* shared
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("one")])
-      const failing = database.together(Effect.andThen(store.append(id, [user("none")]), store.append(SessionId.make("unknown"), [user("none")])))
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("one")])
+      const failing = database.together(Effect.andThen(store.append(id, [makeUserMessage("none")]), store.append(SessionId.make("unknown"), [makeUserMessage("none")])))
       assert.strictEqual((yield* Effect.flip(failing)).operation, "append")
-      yield* Effect.exit(database.together(Effect.andThen(store.append(id, [user("none")]), Effect.die("fault"))))
-      yield* store.append(id, [user("two")])
+      yield* Effect.exit(database.together(Effect.andThen(store.append(id, [makeUserMessage("none")]), Effect.die("fault"))))
+      yield* store.append(id, [makeUserMessage("two")])
       yield* store.committed ?? Effect.void
       assert.deepStrictEqual({ ...seen() }, { messages: 2, calls: 0 })
     }))
@@ -322,10 +322,10 @@ describe("a shared commit", () => {
       const path = `${yield* temporaryDirectory}/state.db`
       yield* Effect.scoped(Effect.gen(function*() {
         const store = SqliteStore.make(yield* Database.open(path, undefined, "1 hour"))
-        yield* store.create(newSession(id))
-        yield* store.append(id, [user("one")])
+        yield* store.create(makeNewSession(id))
+        yield* store.append(id, [makeUserMessage("one")])
       }))
-      assert.deepStrictEqual(yield* SqliteStore.make(yield* Database.open(path)).messages(id), [user("one")])
+      assert.deepStrictEqual(yield* SqliteStore.make(yield* Database.open(path)).messages(id), [makeUserMessage("one")])
     }))
 })
 
@@ -357,8 +357,8 @@ describe("migrations", () => {
 
   const older = Effect.fnUntraced(function*(path: string) {
     const store = SqliteStore.make(yield* Database.open(path))
-    yield* store.create(newSession(id, { title: "Old" }))
-    yield* store.append(id, [user("from the older version")])
+    yield* store.create(makeNewSession(id, { title: "Old" }))
+    yield* store.append(id, [makeUserMessage("from the older version")])
   }, Effect.scoped)
 
   const versions = (path: string): ReadonlyArray<unknown> => {
@@ -376,9 +376,9 @@ describe("migrations", () => {
       yield* older(path)
       assert.deepStrictEqual(versions(path), known)
       const store = SqliteStore.make(yield* Database.open(path, [...Migrations.migrations, later]))
-      assert.deepStrictEqual(yield* store.messages(id), [user("from the older version")])
+      assert.deepStrictEqual(yield* store.messages(id), [makeUserMessage("from the older version")])
       assert.strictEqual(Option.getOrThrow(yield* store.get(id)).title, "Old")
-      yield* store.append(id, [user("from the newer version")])
+      yield* store.append(id, [makeUserMessage("from the newer version")])
       assert.deepStrictEqual(versions(path), [...known, later.version])
     }))
 
@@ -419,7 +419,7 @@ describe("migrations", () => {
       assert.match(error.message, /state\.db: table sessions already exists$/u)
       assert.deepStrictEqual(versions(path), known)
       const store = SqliteStore.make(yield* Database.open(path, [...Migrations.migrations, later]))
-      assert.deepStrictEqual(yield* store.messages(id), [user("from the older version")])
+      assert.deepStrictEqual(yield* store.messages(id), [makeUserMessage("from the older version")])
     }))
 
   it.effect("a database of a newer version is left alone, with a remedy", () =>

@@ -12,7 +12,7 @@ import * as SqliteMaintenance from "../../../src/session/sqlite/SqliteMaintenanc
 import * as SqliteRepair from "../../../src/session/sqlite/SqliteRepair.ts"
 import * as SqliteSearch from "../../../src/session/sqlite/SqliteSearch.ts"
 import * as SqliteStore from "../../../src/session/sqlite/SqliteStore.ts"
-import { newSession, user } from "../../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const id = SessionId.make("s")
@@ -26,7 +26,7 @@ const opened = Effect.fnUntraced(function*(path: string) {
   const search = SqliteSearch.make(database)
   const places = (query: string, options?: SearchOptions) =>
     Effect.map(search.search(query, { limit: 100, ...options }), (hits) => hits.map(({ messageId, sessionId }) => `${sessionId}:${messageId}`))
-  return { database, maintenance: SqliteMaintenance.make(database, store), index: MessageIndex.words(database), places, store }
+  return { database, maintenance: SqliteMaintenance.make(database, store), index: MessageIndex.makeWordIndex(database), places, store }
 })
 
 /** Ids of the messages that the index has; fails where it does not fit the messages up to its place. */
@@ -48,12 +48,12 @@ describe("the index of words", () => {
     Effect.gen(function*() {
       const path = yield* file
       const { places, store } = yield* opened(path)
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("a fox"), user("a hound")])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("a fox"), makeUserMessage("a hound")])
       assert.deepStrictEqual(yield* indexed(path), [])
       assert.deepStrictEqual(yield* places("fox"), ["s:0"])
       assert.deepStrictEqual(yield* indexed(path), [1, 2])
-      yield* store.append(id, [user("another fox")])
+      yield* store.append(id, [makeUserMessage("another fox")])
       assert.deepStrictEqual(yield* indexed(path), [1, 2])
       assert.deepStrictEqual(yield* places("fox", { sort: "oldest" }), ["s:0", "s:2"])
       assert.deepStrictEqual(yield* indexed(path), [1, 2, 3])
@@ -63,11 +63,11 @@ describe("the index of words", () => {
     Effect.gen(function*() {
       const path = yield* file
       const { database, index, places, store } = yield* opened(path)
-      yield* store.create(newSession(id))
+      yield* store.create(makeNewSession(id))
       // More than one transaction adds.
-      yield* store.append(id, Array.from({ length: 1_100 }, (_, n) => user(n % 350 === 0 ? "a fox" : "a hound")))
-      yield* store.create(newSession(other))
-      yield* store.append(other, [user("the fox")])
+      yield* store.append(id, Array.from({ length: 1_100 }, (_, n) => makeUserMessage(n % 350 === 0 ? "a fox" : "a hound")))
+      yield* store.create(makeNewSession(other))
+      yield* store.append(other, [makeUserMessage("the fox")])
       yield* index.fill(1)
       assert.lengthOf(yield* indexed(path), 1_000)
       const searched = Effect.all({
@@ -105,8 +105,8 @@ describe("the index of words", () => {
     Effect.gen(function*() {
       const path = yield* file
       const { database, places, store } = yield* opened(path)
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("a fox")])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("a fox")])
       const second = yield* Effect.acquireRelease(Effect.sync(() => new DatabaseSync(path)), (rows) => Effect.sync(() => rows.close()))
       second.exec("BEGIN IMMEDIATE")
       // The clock of the test stands still: a write of a session would wait for it.
@@ -125,17 +125,17 @@ describe("the index of words", () => {
     Effect.gen(function*() {
       const path = yield* file
       const { places, store } = yield* opened(path)
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("a fox")])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("a fox")])
       assert.deepStrictEqual(yield* places("fox"), ["s:0"])
       yield* store.remove(id)
       assert.deepStrictEqual(yield* indexed(path), [])
-      yield* store.create(newSession(other))
-      yield* store.append(other, [user("a hound")])
+      yield* store.create(makeNewSession(other))
+      yield* store.append(other, [makeUserMessage("a hound")])
       assert.deepStrictEqual(yield* places("fox"), [])
       assert.deepStrictEqual(yield* places("hound"), ["t:0"])
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("a late fox")])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("a late fox")])
       yield* store.remove(other)
       yield* store.remove(id)
       assert.deepStrictEqual(yield* indexed(path), [])
@@ -146,10 +146,10 @@ describe("the index of words", () => {
     Effect.gen(function*() {
       const path = yield* file
       const { database, places, store } = yield* opened(path)
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("a fox")])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("a fox")])
       yield* places("fox")
-      yield* store.append(id, [user("a fox")])
+      yield* store.append(id, [makeUserMessage("a fox")])
       yield* database.sql`UPDATE messages SET content = 'a hound'`
       assert.deepStrictEqual(yield* indexed(path), [1])
       assert.deepStrictEqual(yield* places("fox"), [])
@@ -160,8 +160,8 @@ describe("the index of words", () => {
     Effect.gen(function*() {
       const path = yield* file
       const { maintenance, store } = yield* opened(path)
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("a fox"), user("a hound")])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("a fox"), makeUserMessage("a hound")])
       for (const checkOnly of [true, false]) {
         assert.deepInclude(yield* Effect.provide(SqliteRepair.repair(path, { checkOnly }), NodeServices.layer), { problems: [], done: [] })
         assert.deepStrictEqual(yield* indexed(path), [])

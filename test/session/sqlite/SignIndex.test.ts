@@ -15,7 +15,7 @@ import * as SignIndex from "../../../src/session/sqlite/SignIndex.ts"
 import * as SqliteRepair from "../../../src/session/sqlite/SqliteRepair.ts"
 import * as SqliteSearch from "../../../src/session/sqlite/SqliteSearch.ts"
 import * as SqliteStore from "../../../src/session/sqlite/SqliteStore.ts"
-import { newSession, user } from "../../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../../support/sessionStoreConformance.ts"
 import { effectProp } from "../../support/property.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
@@ -52,14 +52,14 @@ describe("the index of signs", () => {
   it.effect("is not written when a message is stored, and has all messages with signs after a search", () =>
     Effect.gen(function*() {
       const { places, rows, store } = yield* opened(yield* file)
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("plain"), user("明日の会議"), user("café"), user("会計")])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("plain"), makeUserMessage("明日の会議"), makeUserMessage("café"), makeUserMessage("会計")])
       assert.deepStrictEqual(yield* rows, [])
       assert.deepStrictEqual(yield* places("fox"), [])
       assert.deepStrictEqual(yield* rows, [])
       assert.deepStrictEqual(yield* places("会議"), ["s:1"])
       assert.deepStrictEqual(yield* rows, [2, 4])
-      yield* store.append(id, [user("次の会議")])
+      yield* store.append(id, [makeUserMessage("次の会議")])
       assert.deepStrictEqual(yield* places("会議"), ["s:4", "s:1"])
       assert.deepStrictEqual(yield* places("会議", { sort: "oldest" }), ["s:1", "s:4"])
       assert.deepStrictEqual(yield* places("会議", { sort: "oldest", limit: 1 }), ["s:1"])
@@ -68,9 +68,9 @@ describe("the index of signs", () => {
   it.effect("fills in steps: what it does not have yet is scanned", () =>
     Effect.gen(function*() {
       const { database, index, places, rows, store } = yield* opened(yield* file)
-      yield* store.create(newSession(id))
+      yield* store.create(makeNewSession(id))
       // More than one transaction adds.
-      yield* store.append(id, Array.from({ length: 1_100 }, (_, n) => user(n % 550 === 0 ? "会議の記録" : "の")))
+      yield* store.append(id, Array.from({ length: 1_100 }, (_, n) => makeUserMessage(n % 550 === 0 ? "会議の記録" : "の")))
       yield* index.fill(1)
       assert.lengthOf(yield* rows, 1_000)
       yield* database.sql`PRAGMA query_only = 1`
@@ -85,8 +85,8 @@ describe("the index of signs", () => {
     Effect.gen(function*() {
       const path = yield* file
       const { places, rows, store } = yield* opened(path)
-      yield* store.create(newSession(id))
-      yield* store.append(id, [user("会議")])
+      yield* store.create(makeNewSession(id))
+      yield* store.append(id, [makeUserMessage("会議")])
       const other = yield* Effect.acquireRelease(Effect.sync(() => new DatabaseSync(path)), (database) => Effect.sync(() => database.close()))
       other.exec("BEGIN IMMEDIATE")
       // The clock of the test stands still: a write of a session would wait for it.
@@ -102,8 +102,8 @@ describe("the index of signs", () => {
       const path = yield* file
       yield* Effect.scoped(Effect.gen(function*() {
         const { store } = yield* opened(path)
-        yield* store.create(newSession(id))
-        yield* store.append(id, [user("会議")])
+        yield* store.create(makeNewSession(id))
+        yield* store.append(id, [makeUserMessage("会議")])
       }))
       const copy = `${path}.newer`
       yield* Effect.scoped(Effect.gen(function*() {
@@ -132,8 +132,8 @@ describe("the index of signs", () => {
       const path = yield* file
       yield* Effect.scoped(Effect.gen(function*() {
         const { places, store } = yield* opened(path)
-        yield* store.create(newSession(id))
-        yield* store.append(id, [user("会議"), user("会計")])
+        yield* store.create(makeNewSession(id))
+        yield* store.append(id, [makeUserMessage("会議"), makeUserMessage("会計")])
         assert.deepStrictEqual(yield* places("会議"), ["s:0"])
       }))
       const rows = new DatabaseSync(path, { defensive: false })
@@ -171,8 +171,8 @@ effectProp(
         const session = SessionId.make(action.session)
         for (const { store } of [sqlite, memory]) {
           if (action.do === "append") {
-            if (!there.has(session)) yield* store.create(newSession(session))
-            yield* store.append(session, [user(action.text)])
+            if (!there.has(session)) yield* store.create(makeNewSession(session))
+            yield* store.append(session, [makeUserMessage(action.text)])
           } else if (there.has(session)) yield* store.remove(session)
         }
         if (action.do === "append") there.add(session)

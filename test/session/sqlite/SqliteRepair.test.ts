@@ -8,21 +8,21 @@ import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../../src/domain/Ids.ts"
 import * as SessionMaintenance from "../../../src/session/SessionMaintenance.ts"
 import * as SessionStore from "../../../src/session/SessionStore.ts"
-import { newSession, user } from "../../support/sessionStoreConformance.ts"
+import { makeNewSession, makeUserMessage } from "../../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const names = Array.from({ length: 60 }, (_, index) => `s${index}`)
 
 const textOf = (name: string): string => `${name} ${"words of it ".repeat(300)}`
 
-const messageOf = (name: string) => user(textOf(name))
+const messageOf = (name: string) => makeUserMessage(textOf(name))
 
 const withStore = <A, E, R>(path: string, body: Effect.Effect<A, E, R | SessionStore.SessionStore>) =>
   Effect.provide(body, SessionStore.layerSqlite({ path }), { local: true })
 
 const fill = (count: number) => SessionStore.SessionStore.use((store) =>
   Effect.forEach(names.slice(0, count), (name) =>
-    Effect.andThen(store.create(newSession(name)), store.append(SessionId.make(name), [messageOf(name)])), { discard: true }))
+    Effect.andThen(store.create(makeNewSession(name)), store.append(SessionId.make(name), [messageOf(name)])), { discard: true }))
 
 /** Runs statements on a database, without the store. */
 const execute = (path: string, ...statements: ReadonlyArray<string>): void => {

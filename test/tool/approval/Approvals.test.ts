@@ -12,8 +12,8 @@ import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
 import * as ApprovalOrder from "../../../src/tool/approval/ApprovalOrder.ts"
 import * as AllowList from "../../../src/tool/approval/AllowList.ts"
-import { callback, pending } from "../../../src/tool/approval/Approver.ts"
-import { InteractiveMode, unattended } from "../../../src/tool/approval/InteractiveMode.ts"
+import { makeCallbackApprover, makePendingQueue } from "../../../src/tool/approval/Approver.ts"
+import { InteractiveMode, makeUnattended } from "../../../src/tool/approval/InteractiveMode.ts"
 import type { Question } from "../../../src/tool/approval/Question.ts"
 import { hostile } from "../danger/hostile.ts"
 import { unprefixed } from "./prefixLines.ts"
@@ -37,7 +37,7 @@ const scene = Effect.fnUntraced(function*(
     post_approval_response: (event) => Effect.sync(() => void events.push({ event: "post", ...event }))
   }))
   const questions: Array<Question> = []
-  const approver = callback((question) =>
+  const approver = makeCallbackApprover((question) =>
     Effect.suspend(() => {
       const answer = answers[questions.length]
       questions.push(question)
@@ -220,8 +220,8 @@ describe("Approvals", () => {
     const list = AllowList.parse(["recursive delete", "publish asks for an approval", "change of system configuration", "git push*", "kill *", "command: x"])
     assert.deepStrictEqual(list.dropped, ["recursive delete", "publish asks for an approval", "change of system configuration"])
     assert.deepStrictEqual(list.globs, ["git push*", "kill *"])
-    assert.match(AllowList.notice(list) ?? "", /^command_allowlist: "recursive delete", .* are ignored\. /)
-    assert.isUndefined(AllowList.notice(AllowList.parse(["git push*", "command: recursive delete"])))
+    assert.match(AllowList.renderNotice(list) ?? "", /^command_allowlist: "recursive delete", .* are ignored\. /)
+    assert.isUndefined(AllowList.renderNotice(AllowList.parse(["git push*", "command: recursive delete"])))
   })
 
   it.effect("lets an approval hold for the process when it can not be kept", () =>
@@ -237,9 +237,9 @@ describe("Approvals", () => {
     Effect.gen(function*() {
       const { check } = yield* scene(["maybe"])
       assert.strictEqual(blocked(yield* check(dangerous)), "approval_denied")
-      const failing = yield* scene([], { approver: callback(() => Effect.fail("no line")) })
+      const failing = yield* scene([], { approver: makeCallbackApprover(() => Effect.fail("no line")) })
       assert.strictEqual(blocked(yield* failing.check(dangerous)), "approval_denied")
-      const dying = yield* scene([], { approver: callback(() => Effect.die("bug")) })
+      const dying = yield* scene([], { approver: makeCallbackApprover(() => Effect.die("bug")) })
       assert.strictEqual(blocked(yield* dying.check(dangerous)), "approval_denied")
     }))
 
@@ -276,7 +276,7 @@ describe("Approvals", () => {
       const alone = yield* check(dangerous)
       assert.strictEqual(blocked(alone), "approval_denied")
       const child = yield* approvals.check(call(dangerous)).pipe(
-        Effect.provideService(InteractiveMode, unattended("child agent"))
+        Effect.provideService(InteractiveMode, makeUnattended("child agent"))
       )
       assert.strictEqual(blocked(child), "approval_denied")
       assert.deepStrictEqual(told(), ["pre", "post deny", "pre", "post deny"])
@@ -286,8 +286,8 @@ describe("Approvals", () => {
   it.effect("never prompts in a child, and approves there only when it was told to", () =>
     Effect.gen(function*() {
       const { approvals, questions } = yield* scene(["always"])
-      const denied = yield* Effect.provideService(approvals.check(call(dangerous)), InteractiveMode, unattended("child agent"))
-      const allowed = yield* Effect.provideService(approvals.check(call(dangerous)), InteractiveMode, unattended("child agent", "approve"))
+      const denied = yield* Effect.provideService(approvals.check(call(dangerous)), InteractiveMode, makeUnattended("child agent"))
+      const allowed = yield* Effect.provideService(approvals.check(call(dangerous)), InteractiveMode, makeUnattended("child agent", "approve"))
       assert.deepStrictEqual([blocked(denied), blocked(allowed)], ["approval_denied", "unattended"])
       assert.lengthOf(questions, 0)
     }))
@@ -441,7 +441,7 @@ describe("Approvals", () => {
         policy: { mode: "smart" },
         judge: { judge: () => Effect.succeed("approve" as const) }
       })
-      const result = yield* Effect.provideService(approvals.check(call(dangerous)), InteractiveMode, unattended("cron"))
+      const result = yield* Effect.provideService(approvals.check(call(dangerous)), InteractiveMode, makeUnattended("cron"))
       assert.strictEqual(blocked(result), "approval_denied")
       assert.strictEqual(events[0]?.["surface"], "cron")
     }))
@@ -536,7 +536,7 @@ describe("Approvals", () => {
 
   it.effect("queues questions for an approver elsewhere, oldest first", () =>
     Effect.gen(function*() {
-      const queue = pending({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.void })
+      const queue = makePendingQueue({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.void })
       const { check } = yield* scene([], { approver: queue.approver })
       const first = yield* Effect.forkChild(check("rm -rf a"))
       const second = yield* Effect.forkChild(check("git reset --hard"))
@@ -558,10 +558,10 @@ describe("Approvals", () => {
 
   it.effect("denies a question that could not be delivered, and wakes all when a session starts anew", () =>
     Effect.gen(function*() {
-      const broken = pending({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.fail("offline") })
+      const broken = makePendingQueue({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.fail("offline") })
       const one = yield* scene([], { approver: broken.approver })
       assert.strictEqual(blocked(yield* one.check(dangerous)), "approval_denied")
-      const queue = pending({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.void })
+      const queue = makePendingQueue({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.void })
       const two = yield* scene([], { approver: queue.approver })
       const fiber = yield* Effect.forkChild(two.check(dangerous))
       yield* TestClock.adjust("1 second")

@@ -3,15 +3,15 @@ import { assert, describe, it } from "@effect/vitest"
 import * as CommandPrefix from "../../../src/tool/approval/CommandPrefix.ts"
 import { lookalikes, prefixed, unprefixed } from "./prefixLines.ts"
 
-const covers = (prefix: string, line: string): boolean => CommandPrefix.covering([CommandPrefix.wordsOf(CommandPrefix.globOf(prefix)) ?? []])(line)
+const covers = (prefix: string, line: string): boolean => CommandPrefix.makeMatcher([CommandPrefix.parseGlob(CommandPrefix.toGlob(prefix)) ?? []])(line)
 
 describe("CommandPrefix", () => {
   it("is the program and its subcommand", () => {
-    for (const [line, prefix] of prefixed) assert.strictEqual(CommandPrefix.of(line), prefix, line)
+    for (const [line, prefix] of prefixed) assert.strictEqual(CommandPrefix.findPrefix(line), prefix, line)
   })
 
   it("is none for what runs another program, for more than one command, and for what is not written out", () => {
-    for (const line of unprefixed) assert.isUndefined(CommandPrefix.of(line), line.slice(0, 80))
+    for (const line of unprefixed) assert.isUndefined(CommandPrefix.findPrefix(line), line.slice(0, 80))
   })
 
   it("covers its own commands and nothing that has no prefix, whatever it begins with", () => {
@@ -22,8 +22,8 @@ describe("CommandPrefix", () => {
   })
 
   it("reads a glob of words and a last star as a prefix, and no other", () => {
-    assert.deepStrictEqual(CommandPrefix.wordsOf("git push *"), ["git", "push"])
-    for (const glob of ["*", " *", "git push*", "git * *", "gi? *", "git push", "git  push *", "command: x"]) assert.isUndefined(CommandPrefix.wordsOf(glob), glob)
+    assert.deepStrictEqual(CommandPrefix.parseGlob("git push *"), ["git", "push"])
+    for (const glob of ["*", " *", "git push*", "git * *", "gi? *", "git push", "git  push *", "command: x"]) assert.isUndefined(CommandPrefix.parseGlob(glob), glob)
   })
 
   it("takes a line for plain when its words are all there is to it", () => {

@@ -9,7 +9,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { Settings, SettingsSchema } from "../../../src/config/Settings.ts"
 import { Hooks, make as makeHooks } from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
-import { ApprovalPrompt, pending } from "../../../src/tool/approval/Approver.ts"
+import { ApprovalPrompt, makePendingQueue } from "../../../src/tool/approval/Approver.ts"
 import { ApprovalJudge } from "../../../src/tool/approval/ApprovalJudge.ts"
 import { AllowList } from "../../../src/tool/approval/AllowList.ts"
 import type { Choice, Question } from "../../../src/tool/approval/Question.ts"
@@ -107,7 +107,7 @@ describe("the Layers of approvals", () => {
   ] as const) {
     it.effect(`layerPending waits ${name}, and silence is deny`, () =>
       Effect.gen(function*() {
-        const desk = pending({
+        const desk = makePendingQueue({
           surface: "gateway",
           notify: () => Effect.void,
           timeout: timeout === undefined ? undefined : Duration.seconds(timeout)

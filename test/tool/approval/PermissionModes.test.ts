@@ -8,8 +8,8 @@ import * as Ids from "../../../src/domain/Ids.ts"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
 import * as ApprovalOrder from "../../../src/tool/approval/ApprovalOrder.ts"
-import { callback } from "../../../src/tool/approval/Approver.ts"
-import { InteractiveMode, unattended, variables } from "../../../src/tool/approval/InteractiveMode.ts"
+import { makeCallbackApprover } from "../../../src/tool/approval/Approver.ts"
+import { InteractiveMode, makeUnattended, variables } from "../../../src/tool/approval/InteractiveMode.ts"
 import * as Permissions from "../../../src/tool/approval/Permissions.ts"
 import { ToolContext } from "../../../src/tool/ToolContext.ts"
 
@@ -18,12 +18,12 @@ const context = { sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make("t
 const scene = Effect.fnUntraced(function*(rules: Readonly<Record<"allow" | "ask" | "deny", ReadonlyArray<string>>>, policy: Partial<Approvals.Policy> = {}) {
   let asked = 0
   const hooks = yield* Hooks.make()
-  const approver = callback(() => Effect.sync(() => {
+  const approver = makeCallbackApprover(() => Effect.sync(() => {
     asked++
     return "deny"
   }))
   const judge = { judge: () => Effect.succeed("approve" as const) }
-  const approvals = ApprovalOrder.make({ hooks, approver, judge, policy, permissions: yield* Permissions.ofSettings(rules) })
+  const approvals = ApprovalOrder.make({ hooks, approver, judge, policy, permissions: yield* Permissions.fromSettings(rules) })
   const decide = Effect.fnUntraced(function*(call: Approvals.Call) {
     asked = 0
     const answer = yield* Effect.provideService(approvals.check(call), ToolContext, context)
@@ -116,7 +116,7 @@ describe("Modes of permission", () => {
   it.effect("are those of the parent for a child agent, also in the background", () =>
     Effect.gen(function*() {
       const { decide } = yield* scene(rules, { mode: "off" })
-      const child = decide(line("make")).pipe(Effect.provideService(InteractiveMode, unattended("child agent", "approve")))
+      const child = decide(line("make")).pipe(Effect.provideService(InteractiveMode, makeUnattended("child agent", "approve")))
       assert.strictEqual(yield* Effect.provideService(child, PermissionMode.CurrentMode, "plan"), "deny")
       const forked = Effect.flatMap(Effect.forkDetach(child), Fiber.join)
       assert.strictEqual(yield* Effect.provideService(forked, PermissionMode.CurrentMode, "plan"), "deny")
@@ -128,7 +128,7 @@ describe("Modes of permission", () => {
         variables.pipe(
           Effect.provideService(InheritedLimits.Current, { ...InheritedLimits.strictest, mode: settings }),
           Effect.provideService(PermissionMode.CurrentMode, mode),
-          Effect.map((given) => InheritedLimits.read(given)?.mode)
+          Effect.map((given) => InheritedLimits.readLimits(given)?.mode)
         )
       assert.deepStrictEqual(
         yield* Effect.all([modeFor("off", undefined), modeFor("off", "plan"), modeFor("off", "auto"), modeFor("manual", "yolo"), modeFor("smart", "edits")]),
@@ -138,7 +138,7 @@ describe("Modes of permission", () => {
 
   it("map to the values of approvals.mode, never to a looser one", () => {
     assert.deepStrictEqual(PermissionMode.all.map(PermissionMode.toApprovals), ["manual", "manual", "manual", "smart", "off"])
-    assert.deepStrictEqual((["manual", "smart", "off"] as const).map(PermissionMode.ofApprovals), ["ask", "auto", "yolo"])
-    assert.strictEqual(PermissionMode.ofSettings({ mode: "off", defaultMode: "plan" }), "plan")
+    assert.deepStrictEqual((["manual", "smart", "off"] as const).map(PermissionMode.fromApprovals), ["ask", "auto", "yolo"])
+    assert.strictEqual(PermissionMode.fromSettings({ mode: "off", defaultMode: "plan" }), "plan")
   })
 })

@@ -5,7 +5,7 @@ import * as Result from "effect/Result"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
 import * as ApprovalOrder from "../../../src/tool/approval/ApprovalOrder.ts"
-import { callback } from "../../../src/tool/approval/Approver.ts"
+import { makeCallbackApprover } from "../../../src/tool/approval/Approver.ts"
 import * as PermissionRule from "../../../src/tool/approval/PermissionRule.ts"
 import * as Permissions from "../../../src/tool/approval/Permissions.ts"
 import type { Concern, Question } from "../../../src/tool/approval/Question.ts"
@@ -23,8 +23,8 @@ interface Lists {
 const scene = Effect.fnUntraced(function*(lists: Lists, policy: Partial<Approvals.Policy> = {}) {
   const questions: Array<Question> = []
   const hooks = yield* Hooks.make()
-  const permissions = yield* Permissions.ofSettings({ allow: [], ask: [], deny: [], ...lists })
-  const approver = callback((question) => Effect.sync(() => {
+  const permissions = yield* Permissions.fromSettings({ allow: [], ask: [], deny: [], ...lists })
+  const approver = makeCallbackApprover((question) => Effect.sync(() => {
     questions.push(question)
     return "deny"
   }))
@@ -158,7 +158,7 @@ describe("Permissions of paths, hosts and tools", () => {
   it.effect("judges a path and what its links lead to", () =>
     Effect.gen(function*() {
       const hooks = yield* Hooks.make()
-      const rules = yield* Permissions.ofSettings({ allow: ["write_file(/srv/site/**)"], ask: [], deny: ["read_file(/etc/**)"] })
+      const rules = yield* Permissions.fromSettings({ allow: ["write_file(/srv/site/**)"], ask: [], deny: ["read_file(/etc/**)"] })
       const permissions = { ...rules, real: (path: string) => Effect.succeed(path.replace("/srv/site/link", "/etc")) }
       const approvals = ApprovalOrder.make({ hooks, permissions })
       const check = (tool: string, path: string, concerns: ReadonlyArray<Concern> = []) =>
@@ -226,7 +226,7 @@ describe("PermissionRule", () => {
       assert.deepStrictEqual([yield* deny.decide("write_file", { path: "a" }), yield* deny.decide("read_file", { path: "a" }), yield* deny.decide("mcp__a__b", {})], ["deny", "allow", "deny"])
       const ask = yield* scene({ ask: broken, allow: ["terminal"] })
       assert.deepStrictEqual(yield* all(["make", "ls"], ask.run), [["make", "ask"], ["ls", "allow"]])
-      const { of } = yield* Permissions.ofSettings({ allow: ["x("], ask: [], deny: [] })
+      const { of } = yield* Permissions.fromSettings({ allow: ["x("], ask: [], deny: [] })
       const { problems } = yield* of(undefined)
       assert.deepStrictEqual(problems, [`permissions: permissions.allow[0]: "x(" is not a rule: it does not begin with the name of a tool; expected ${PermissionRule.forms}. It allows nothing.`])
     }))
@@ -237,7 +237,7 @@ const reference = (glob: ReadonlyArray<string>, path: ReadonlyArray<string>): bo
   const [name, ...rest] = glob
   if (name === undefined) return path.length === 0
   if (name === "**") return reference(rest, path) || path.length > 0 && reference(glob, path.slice(1))
-  return path.length > 0 && Glob.matches(name, path[0] ?? "") && reference(rest, path.slice(1))
+  return path.length > 0 && Glob.isMatch(name, path[0] ?? "") && reference(rest, path.slice(1))
 }
 
 /** All lists of up to three of some names. */
@@ -253,7 +253,7 @@ describe("Globs of paths", () => {
     const base = { folder: "/", home: undefined }
     for (const glob of lists(["a*", "?", "*", "**"])) {
       for (const path of lists(["a", "ab"])) {
-        assert.strictEqual(PermissionRule.matchesPath(glob.join("/"), base, `/${path.join("/")}`), reference(glob, path), `${glob.join("/")} ${path.join("/")}`)
+        assert.strictEqual(PermissionRule.isPathMatch(glob.join("/"), base, `/${path.join("/")}`), reference(glob, path), `${glob.join("/")} ${path.join("/")}`)
       }
     }
   })

@@ -21,7 +21,7 @@ const asked = (lines: ReadonlyArray<string>, isConfined: boolean, reach?: "hosts
   Effect.gen(function*() {
     const hooks = yield* Hooks.Hooks
     const questions: Array<string> = []
-    const approver = Approver.callback(({ command }) => Effect.sync(() => {
+    const approver = Approver.makeCallbackApprover(({ command }) => Effect.sync(() => {
       questions.push(command)
       return "once"
     }))
@@ -33,7 +33,7 @@ const asked = (lines: ReadonlyArray<string>, isConfined: boolean, reach?: "hosts
 /** An undo that covers whatever has places. */
 const covers: Approvals.Call["uncovered"] = ({ command }, found) =>
   Effect.sync(() => {
-    const { losses } = DeletedPlaces.of(String(command))
+    const { losses } = DeletedPlaces.findDeletions(String(command))
     return found.filter(({ key }) => !losses.some(({ finding, places }) => finding.key === key && places !== undefined))
   })
 
@@ -55,7 +55,7 @@ describe("approvals behind a wall", () => {
     Effect.gen(function*() {
       const all = [...nameable, ...unnameable]
       const coversNone: Approvals.Call["uncovered"] = ({ command }, found) =>
-        Effect.sync(() => [...found, ...DeletedPlaces.of(String(command)).losses.flatMap(({ finding, places }) => places === undefined ? [] : [{ ...finding, key: `${finding.key}, not covered by undo: 3.2 GB` }])])
+        Effect.sync(() => [...found, ...DeletedPlaces.findDeletions(String(command)).losses.flatMap(({ finding, places }) => places === undefined ? [] : [{ ...finding, key: `${finding.key}, not covered by undo: 3.2 GB` }])])
       assert.deepStrictEqual(yield* asked(all, true), all)
       assert.deepStrictEqual(yield* asked(all, true, undefined, covers), unnameable)
       assert.deepStrictEqual(yield* asked([...all, "rm big.iso"], true, undefined, coversNone), [...all, "rm big.iso"])
@@ -70,7 +70,7 @@ describe("approvals behind a wall", () => {
       for (const line of yield* asked(lines, true, undefined, covers)) passed.delete(line)
       assert.strictEqual(passed.size, 37)
       for (const line of passed) {
-        for (const { places } of DeletedPlaces.of(line).losses) assert.isDefined(places, line)
+        for (const { places } of DeletedPlaces.findDeletions(line).losses) assert.isDefined(places, line)
       }
     }))
 

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
 import * as ApprovalOrder from "../../../src/tool/approval/ApprovalOrder.ts"
-import { callback } from "../../../src/tool/approval/Approver.ts"
+import { makeCallbackApprover } from "../../../src/tool/approval/Approver.ts"
 import type { Question } from "../../../src/tool/approval/Question.ts"
 
 /** Judges a call whose questions are answered with one word; returns its end, its questions and the commands that hooks were told. */
@@ -15,7 +15,7 @@ const judge = Effect.fnUntraced(function*(call: Approvals.Call, answer: string, 
     pre_approval_request: ({ command }) => Effect.sync(() => void told.push(command))
   }))
   const questions: Array<Question> = []
-  const approver = callback((question) => Effect.sync(() => {
+  const approver = makeCallbackApprover((question) => Effect.sync(() => {
     questions.push(question)
     return answer
   }))

@@ -38,45 +38,45 @@ describe("Danger", () => {
     assert.isAtLeast(hostile.length, 1_100)
     const missed = hostile.flatMap(([command, , gravity]) => {
       const verdict = Danger.judge(command)
-      const isSeen = gravity === "floor" ? verdict.floor !== undefined : Danger.askedAbout(verdict, "ask").length > 0
+      const isSeen = gravity === "floor" ? verdict.floor !== undefined : Danger.selectAskedFindings(verdict, "ask").length > 0
       return isSeen ? [] : [command]
     })
     assert.deepStrictEqual(missed, [])
   })
 
   it("takes no hostile command for one that only reads, even without the rules that name its danger", () => {
-    const taken = hostile.filter(([command, , gravity]) => gravity !== "floor" && Reading.onlyReads(command, ScriptInterpreter.read(command).commands))
+    const taken = hostile.filter(([command, , gravity]) => gravity !== "floor" && Reading.isOnlyReading(command, ScriptInterpreter.read(command).commands))
     assert.deepStrictEqual(taken.map(([command]) => command), ["echo \u202ehs.x | tac"])
   })
 
   it("asks behind a wall about losses that it does not stop", () => {
     const kinds = new Set(["file destruction", "history rewriting", "database"])
     const losses = hostile.filter(([, family, gravity]) => gravity === "ask" && kinds.has(family))
-    const passed = losses.filter(([command]) => Danger.askedAbout(Danger.judge(command), "confined").length === 0).map(([command]) => command)
+    const passed = losses.filter(([command]) => Danger.selectAskedFindings(Danger.judge(command), "confined").length === 0).map(([command]) => command)
     assert.strictEqual(losses.length - passed.length, 116)
     // What passes changes a system file or a file of the home directory, which the wall keeps, or a shell's own record.
     assert.deepStrictEqual(passed.filter((command) => !/(?:^| )[~/]|HIST|history|journalctl/.test(command)), [])
   })
 
   it("asks behind a wall about what is published, and about fewer than two in a thousand other ordinary commands", () => {
-    const asked = ordinary.flatMap((command) => Danger.askedAbout(Danger.judge(command), "confined").map(({ family, key }) => `${command}: ${family} ${key}`))
+    const asked = ordinary.flatMap((command) => Danger.selectAskedFindings(Danger.judge(command), "confined").map(({ family, key }) => `${command}: ${family} ${key}`))
     const kept = asked.filter((line) => !line.includes(": publication "))
     assert.isBelow(kept.length / ordinary.length, 0.002, asked.join("\n"))
   })
 
   it("asks behind a wall with all of the network about a download that is run at once", () => {
-    const asks = (command: string) => Danger.askedAbout(Danger.judge(command), "connected").length > 0
+    const asks = (command: string) => Danger.selectAskedFindings(Danger.judge(command), "connected").length > 0
     const runs = hostile.filter(([, family, , reason]) => family === "remote code" && /download|over the network/.test(reason))
     assert.isAtLeast(runs.length, 50)
     assert.deepStrictEqual(runs.flatMap(([command]) => asks(command) ? [] : [command]), [])
-    assert.deepStrictEqual(runs.filter(([command]) => Danger.askedAbout(Danger.judge(command), "confined").some(({ family }) => family === "remote code")), [])
+    assert.deepStrictEqual(runs.filter(([command]) => Danger.selectAskedFindings(Danger.judge(command), "confined").some(({ family }) => family === "remote code")), [])
     const plain = ["curl -O https://a.example/data.json && jq . data.json", "curl -s https://a.example | jq .", "diff <(curl a) <(curl b)", "wget https://a.example/a.tgz && tar xf a.tgz", "pip install --index-url https://a.example x", "npm ci", "curl -o x.sh https://a.example/x.sh", "npm run e2e -- --url https://localhost"]
     assert.deepStrictEqual(plain.filter(asks), [])
-    assert.deepStrictEqual(ordinary.filter((command) => asks(command) && Danger.askedAbout(Danger.judge(command), "confined").length === 0), [])
+    assert.deepStrictEqual(ordinary.filter((command) => asks(command) && Danger.selectAskedFindings(Danger.judge(command), "confined").length === 0), [])
   })
 
   it("knows the ordinary commands that only read", () => {
-    assert.strictEqual(ordinary.filter((command) => Danger.askedAbout(Danger.judge(command), "ask").length === 0).length, 162)
+    assert.strictEqual(ordinary.filter((command) => Danger.selectAskedFindings(Danger.judge(command), "ask").length === 0).length, 162)
   })
 
   it("tells looking from what only seems to", () => {
@@ -86,13 +86,13 @@ describe("Danger", () => {
   })
 
   it("lets the commands run with which agents look at a project every day", () => {
-    const asked = everydayReading.filter((command) => Danger.askedAbout(Danger.judge(command), "ask").length > 0)
+    const asked = everydayReading.filter((command) => Danger.selectAskedFindings(Danger.judge(command), "ask").length > 0)
     assert.deepStrictEqual(asked, [])
     assert.isAtLeast(everydayReading.length, 300)
   })
 
   it("asks before an agent lifts its own rules", () => {
-    for (const [command] of hostileSelf) assert.isNotEmpty(Danger.askedAbout(Danger.judge(command), "ask"), command)
+    for (const [command] of hostileSelf) assert.isNotEmpty(Danger.selectAskedFindings(Danger.judge(command), "ask"), command)
   })
 
   it("keeps the floor for what nobody may lift", () => {

@@ -10,7 +10,7 @@ const names = [
 ]
 
 const asks = (command: string): boolean =>
-  Danger.askedAbout(Danger.judge(command), "ask").length > 0
+  Danger.selectAskedFindings(Danger.judge(command), "ask").length > 0
 
 const home = "/srv/data/agent"
 const around: Boundary.Surroundings = {
@@ -47,10 +47,10 @@ describe("OwnSecrets", () => {
 
   it("knows a home directory of another name by where it is", () => {
     const commands = names.flatMap((name) => [`cat ${home}/${name}`, `grep x < ${home}/${name}`, `cd ${home} && cat ${name}`, `cat ../../srv/data/agent/${name}`, `python3 -c "open('${home}/${name}')"`])
-    assert.deepStrictEqual(commands.filter((command) => Boundary.reads(command, around).length === 0), [])
-    for (const command of [`tar c ${home}`, `cat ${home}/*`]) assert.lengthOf(Boundary.reads(command, around), 1, command)
+    assert.deepStrictEqual(commands.filter((command) => Boundary.listSecretReads(command, around).length === 0), [])
+    for (const command of [`tar c ${home}`, `cat ${home}/*`]) assert.lengthOf(Boundary.listSecretReads(command, around), 1, command)
     for (const command of ["cat src/config.yaml", `ls ${home}`, `cat ${home}/skills/a/SKILL.md`, "cat /etc/hostname", "cat .env.example"]) {
-      assert.deepStrictEqual(Boundary.reads(command, around), [], command)
+      assert.deepStrictEqual(Boundary.listSecretReads(command, around), [], command)
     }
   })
 

@@ -8,7 +8,7 @@ import { subcommands } from "../../../src/tool/danger/reading/GitFlags.ts"
 import { machinePrograms, verbs } from "../../../src/tool/danger/reading/MachinePrograms.ts"
 import { everyday, holes } from "./readingHoles.ts"
 
-const onlyReads = (command: string): boolean => Reading.onlyReads(command, ScriptInterpreter.read(command).commands)
+const onlyReads = (command: string): boolean => Reading.isOnlyReading(command, ScriptInterpreter.read(command).commands)
 
 describe("Reading", () => {
   it("asks about commands that write, run or reach something with a flag, an operand or what surrounds them", () => {
@@ -20,7 +20,7 @@ describe("Reading", () => {
   it("does not ask about the reading commands of every day", () => {
     assert.isAtLeast(everyday.length, 150)
     assert.deepStrictEqual(everyday.filter((command) => !onlyReads(command)), [])
-    assert.deepStrictEqual(everyday.filter((command) => Danger.askedAbout(Danger.judge(command), "ask").length > 0), [])
+    assert.deepStrictEqual(everyday.filter((command) => Danger.selectAskedFindings(Danger.judge(command), "ask").length > 0), [])
   })
 
   it("asks about a beginning of each long flag, which programs take for the whole", () => {

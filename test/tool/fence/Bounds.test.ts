@@ -15,7 +15,7 @@ describe("Bounds", () => {
   it.effect("lets a result pass that fits, itself", () =>
     Effect.gen(function*() {
       const given = result(100_000)
-      assert.strictEqual(yield* ResultText.bound(given), given.text)
+      assert.strictEqual(yield* ResultText.boundResult(given), given.text)
     }))
 
   it.effect("keeps a long result in a file that is named after the call, and shows its beginning", () =>
@@ -23,7 +23,7 @@ describe("Bounds", () => {
       const fs = yield* FileSystem.FileSystem
       const directory = yield* fs.makeTempDirectoryScoped()
       const given = result(150_000, "web_extract", "../../call/1")
-      const text = yield* ResultText.bound(given).pipe(Effect.provide(ResultText.layerFile(`${directory}/results`)))
+      const text = yield* ResultText.boundResult(given).pipe(Effect.provide(ResultText.layerFile(`${directory}/results`)))
       const path = /saved to: (.+)/.exec(text)?.[1] ?? ""
       assert.strictEqual(path, `${directory}/results/______call_1.txt`)
       assert.strictEqual(yield* fs.readFileString(path), given.text)
@@ -36,13 +36,13 @@ describe("Bounds", () => {
   it.effect("never keeps what read_file reads, nor what is more than text", () =>
     Effect.gen(function*() {
       for (const given of [result(150_000, "read_file"), { ...result(150_000), multimodal: true }]) {
-        assert.strictEqual(yield* ResultText.bound(given), given.text)
+        assert.strictEqual(yield* ResultText.boundResult(given), given.text)
       }
     }))
 
   it.effect("cuts, and says so, when nothing can be kept", () =>
     Effect.gen(function*() {
-      const text = yield* ResultText.bound(result(150_000))
+      const text = yield* ResultText.boundResult(result(150_000))
       assert.include(text, "[Truncated: the result has 150000 characters")
       assert.isAtMost(text.length, 1_800)
     }))
@@ -55,16 +55,16 @@ describe("Bounds", () => {
     }))
 
   it("cuts a preview at a line end that keeps more than half of it, and never in a character", () => {
-    assert.strictEqual(ResultText.preview(`${"a".repeat(1_000)}\n${"b".repeat(1_000)}`), "a".repeat(1_000))
-    assert.isTrue(ResultText.preview("😀".repeat(2_000)).isWellFormed())
-    assert.strictEqual(ResultText.preview(`x\n${"b".repeat(3_000)}`).length, 1_500)
+    assert.strictEqual(ResultText.takePreview(`${"a".repeat(1_000)}\n${"b".repeat(1_000)}`), "a".repeat(1_000))
+    assert.isTrue(ResultText.takePreview("😀".repeat(2_000)).isWellFormed())
+    assert.strictEqual(ResultText.takePreview(`x\n${"b".repeat(3_000)}`).length, 1_500)
   })
 
   it("scales with the window, within bounds", () => {
-    assert.deepStrictEqual(ResultText.limitsFor(undefined), ResultText.defaultLimits)
-    assert.deepStrictEqual(ResultText.limitsFor(4_000), { perResult: 8_000, perTurn: 16_000 })
-    assert.deepStrictEqual(ResultText.limitsFor(32_000), { perResult: 19_200, perTurn: 38_400 })
-    assert.deepStrictEqual(ResultText.limitsFor(1_000_000), ResultText.defaultLimits)
-    assert.strictEqual(ResultText.limitOf("terminal", 50_000, ResultText.defaultLimits), 50_000)
+    assert.deepStrictEqual(ResultText.computeLimits(undefined), ResultText.defaultLimits)
+    assert.deepStrictEqual(ResultText.computeLimits(4_000), { perResult: 8_000, perTurn: 16_000 })
+    assert.deepStrictEqual(ResultText.computeLimits(32_000), { perResult: 19_200, perTurn: 38_400 })
+    assert.deepStrictEqual(ResultText.computeLimits(1_000_000), ResultText.defaultLimits)
+    assert.strictEqual(ResultText.resolveLimit("terminal", 50_000, ResultText.defaultLimits), 50_000)
   })
 })

@@ -116,7 +116,7 @@ const answering = (choice: string) => {
 const hostsIn = (asked: ReadonlyArray<Question>): ReadonlyArray<string> => asked.flatMap(({ targets }) => targets.map(({ text }) => text))
 
 const withRules = (deny: ReadonlyArray<string>, allow: ReadonlyArray<string> = []): ApprovalsLayer =>
-  Layer.provide(Approvals.layerDeny(policy), Layer.effect(Permissions.Permissions, Permissions.ofSettings({ allow, ask: [], deny })))
+  Layer.provide(Approvals.layerDeny(policy), Layer.effect(Permissions.Permissions, Permissions.fromSettings({ allow, ask: [], deny })))
 
 /** Runs the calls of a door to a new server; tells whether it was reached by each. */
 const through = Effect.fnUntraced(function*({ call }: Door, count: number, state: (target: Server) => State) {

@@ -14,7 +14,7 @@ import { webServer } from "../../support/webServer.ts"
 const asking: Urls.Policy = { ...Urls.strict, allowPrivate: true, unknownHosts: "ask" }
 
 /** Hosts and, as `?`, commands as a whole that a line is asked about. */
-const asked = (line: string): ReadonlyArray<string> => HostApproval.ofLine(line).map(({ target }) => target?.text ?? "?")
+const asked = (line: string): ReadonlyArray<string> => HostApproval.findLineConcerns(line).map(({ target }) => target?.text ?? "?")
 
 const clear: ReadonlyArray<readonly [line: string, hosts: ReadonlyArray<string>]> = [
   ["curl https://example.com", ["example.com"]],

@@ -27,7 +27,7 @@ const repository = Effect.acquireRelease(
   (root) => Effect.sync(() => rmSync(root, { recursive: true, force: true }))
 )
 
-const found = (cwd: string, own?: string) => Effect.provide(RepositorySettings.reasons(cwd, own), NodeServices.layer)
+const found = (cwd: string, own?: string) => Effect.provide(RepositorySettings.findReasons(cwd, own), NodeServices.layer)
 
 /** A submodule that the index of a repository names. */
 const submodule = (root: string, name: string) => {
@@ -46,10 +46,10 @@ describe("settings of a repository", () => {
       "[filter \"a\"]\nclean = x", "[filter \"a\"]\nprocess=x", "[core]\npager=x", "[pager]\nlog = x", "[include]\npath = ../x", "[includeIf \"gitdir:/\"]\npath=x",
       "[gpg]\nprogram = x", "[core]\na = b \\\n[user]\nfsmonitor = x", "[core]\r\nfsmonitor = x\r\n", "[extensions]\npartialclone = origin", "[filter \"lfs\"]\nclean = git-lfs clean -- %f; x"
     ]
-    assert.deepStrictEqual(runs.filter((config) => RepositorySettings.programKey(config, "looking") === undefined), [])
+    assert.deepStrictEqual(runs.filter((config) => RepositorySettings.findProgramKey(config, "looking") === undefined), [])
     const plain = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = true\n[remote \"origin\"]\n\turl = https://a.example/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n# pager = x\n[user]\n\tname = a\n[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\tprocess = git-lfs filter-process\n[core]\n\tsshCommand = ssh -i x\n"
-    assert.isUndefined(RepositorySettings.programKey(plain, "looking"))
-    assert.strictEqual(RepositorySettings.programKey(plain, "all"), "sshcommand")
+    assert.isUndefined(RepositorySettings.findProgramKey(plain, "looking"))
+    assert.strictEqual(RepositorySettings.findProgramKey(plain, "all"), "sshcommand")
   })
 
   it.live("are looked for upward, in hooks, in linked trees and in submodules, and found in none of git's own making", () =>
@@ -62,7 +62,7 @@ describe("settings of a repository", () => {
         assert.deepStrictEqual(yield* found(root), [], version)
       }
       const inner = submodule(root, "inner")
-      assert.deepStrictEqual(RepositorySettings.submodulesOf(readFileSync(join(root, ".git/index"))), ["inner"])
+      assert.deepStrictEqual(RepositorySettings.readSubmodules(readFileSync(join(root, ".git/index"))), ["inner"])
       assert.deepStrictEqual(yield* found(root), [])
       appendFileSync(join(inner, ".git/config"), "[core]\n\tfsmonitor = ./x\n")
       assert.deepStrictEqual(yield* found(root), [`fsmonitor in the settings of ${inner}`])
@@ -108,9 +108,9 @@ describe("settings of a repository", () => {
       const root = yield* repository
       git(root, "config", "core.fsmonitor", "touch planted")
       for (const line of ["git status", "bash -c 'git status'", "g\"i\"t status", "bash -c 'gi''t status'", "ls && \\g\\it status"]) {
-        const concerns = yield* Effect.provide(RepositorySettings.ofCommand(line, root), NodeServices.layer)
+        const concerns = yield* Effect.provide(RepositorySettings.findCommandConcerns(line, root), NodeServices.layer)
         assert.lengthOf(concerns, 1, line)
       }
-      assert.deepStrictEqual(yield* Effect.provide(RepositorySettings.ofCommand("ls -la", root), NodeServices.layer), [])
+      assert.deepStrictEqual(yield* Effect.provide(RepositorySettings.findCommandConcerns("ls -la", root), NodeServices.layer), [])
     }))
 })

@@ -73,8 +73,8 @@ describe("Urls", () => {
     }))
 
   prop("never throws, whatever the text", [Schema.String, Schema.Array(Schema.Literals([".", ":", "::", "[", "]", "0x", "ff", "1", "@", "%", "http://"]))], ([noise, parts]) => {
-    Urls.kindOf(noise)
-    Urls.kindOf(parts.join(""))
+    Urls.classifyAddress(noise)
+    Urls.classifyAddress(parts.join(""))
     Urls.read(noise, Urls.strict)
     Urls.read(parts.join(""), Urls.strict)
   })

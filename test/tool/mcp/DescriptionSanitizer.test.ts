@@ -15,18 +15,18 @@ const descriptor = (description: string | undefined, inputSchema: Readonly<Recor
 describe("DescriptionSanitizer", () => {
   it("passes what is plain as it is", () => {
     const schema = { type: "object", properties: { a: { type: "number", description: "The first number" } }, required: ["a"] }
-    assert.deepStrictEqual(ServerTools.sanitizedDescription(descriptor("Adds two numbers.", schema), "x"), { description: "Adds two numbers.", inputSchema: schema })
-    assert.strictEqual(ServerTools.sanitizedDescription(descriptor(undefined), "add of maths").description, "add of maths")
+    assert.deepStrictEqual(ServerTools.sanitizeDescription(descriptor("Adds two numbers.", schema), "x"), { description: "Adds two numbers.", inputSchema: schema })
+    assert.strictEqual(ServerTools.sanitizeDescription(descriptor(undefined), "add of maths").description, "add of maths")
   })
 
   it("leaves out a description that gives orders, and says so", () => {
-    const { description } = ServerTools.sanitizedDescription(descriptor(order), "x")
+    const { description } = ServerTools.sanitizeDescription(descriptor(order), "x")
     assert.notInclude(description, "id_rsa")
     assert.include(description, "left out")
   })
 
   it("leaves prose that gives orders out of a schema, and no property of it", () => {
-    const { inputSchema } = ServerTools.sanitizedDescription(descriptor("Adds.", {
+    const { inputSchema } = ServerTools.sanitizeDescription(descriptor("Adds.", {
       type: "object",
       properties: {
         a: { type: "number", description: order, examples: [order] },
@@ -47,10 +47,10 @@ describe("DescriptionSanitizer", () => {
   })
 
   it("is well-formed and without control characters", () => {
-    assert.strictEqual(ServerTools.sanitizedDescription(descriptor("a\u0000b\ud83d"), "x").description, "ab\ufffd")
+    assert.strictEqual(ServerTools.sanitizeDescription(descriptor("a\u0000b\ud83d"), "x").description, "ab\ufffd")
   })
 
   prop("never throws, whatever a server says", [Schema.String, Schema.Record(Schema.String, Schema.Json)], ([description, schema]) => {
-    ServerTools.sanitizedDescription(descriptor(description, schema), "x")
+    ServerTools.sanitizeDescription(descriptor(description, schema), "x")
   })
 })

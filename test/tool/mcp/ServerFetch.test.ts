@@ -38,7 +38,7 @@ const asked = Effect.fnUntraced(function*(
   const within = ServerFetch.make(fetch, {
     server: "x",
     url: new URL(configured),
-    isAdmitted: ServerFetch.admitHosts(policy, () => Promise.resolve(hostsOfLogin))
+    isAdmitted: ServerFetch.makeHostTest(policy, () => Promise.resolve(hostsOfLogin))
   })
   const init = { method: "POST", body: "{}", headers: { authorization: "Bearer t", "content-type": "application/json" } }
   const exit = yield* Effect.result(Effect.tryPromise({ try: () => within(url, init), catch: (error) => error instanceof Error ? error.message : "" }))

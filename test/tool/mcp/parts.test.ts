@@ -22,32 +22,32 @@ describe("framing", () => {
     const long = `{"jsonrpc":"2.0","id":7,"x":"${"y".repeat(20_000)}"}`
     const [first, second] = [...frame(bytes(long.slice(0, 9000))), ...frame(bytes(`${long.slice(9000)}\nnext\n`))]
     assert.strictEqual(first?._tag, "TooLong")
-    assert.strictEqual(first?._tag === "TooLong" ? Framing.answered(first) : undefined, 7)
+    assert.strictEqual(first?._tag === "TooLong" ? Framing.readAnsweredId(first) : undefined, 7)
     assert.deepStrictEqual(second, { _tag: "Line", text: "next" })
   })
 
   it("reads the id at either end, and none out of the middle", () => {
-    assert.strictEqual(Framing.answered({ head: "{\"id\":\"a\",", tail: "" }), "a")
-    assert.strictEqual(Framing.answered({ head: "{\"result\":", tail: ",\"id\":12}" }), 12)
-    assert.strictEqual(Framing.answered({ head: "{\"result\":", tail: ",\"id\":12,\"jsonrpc\":\"2.0\"}" }), 12)
-    assert.isUndefined(Framing.answered({ head: "{\"result\":{\"id\":3,", tail: "\"}}" }))
+    assert.strictEqual(Framing.readAnsweredId({ head: "{\"id\":\"a\",", tail: "" }), "a")
+    assert.strictEqual(Framing.readAnsweredId({ head: "{\"result\":", tail: ",\"id\":12}" }), 12)
+    assert.strictEqual(Framing.readAnsweredId({ head: "{\"result\":", tail: ",\"id\":12,\"jsonrpc\":\"2.0\"}" }), 12)
+    assert.isUndefined(Framing.readAnsweredId({ head: "{\"result\":{\"id\":3,", tail: "\"}}" }))
   })
 })
 
 describe("names", () => {
   it("are cleaned, bounded and each their own", () => {
-    assert.strictEqual(ServerConfig.toolName("my server", "do it/now"), "mcp__my_server__do_it_now")
-    const names = ServerConfig.toolNames("s", ["a.b", "a_b", "a b", "x".repeat(100), `${"x".repeat(100)}y`])
+    assert.strictEqual(ServerConfig.formatToolName("my server", "do it/now"), "mcp__my_server__do_it_now")
+    const names = ServerConfig.formatToolNames("s", ["a.b", "a_b", "a b", "x".repeat(100), `${"x".repeat(100)}y`])
     assert.strictEqual(new Set(names).size, 5)
     for (const name of names) assert.match(name, /^[A-Za-z0-9_-]{1,64}$/)
-    assert.deepStrictEqual(ServerConfig.toolNames("s", ["a.b", "a_b"]), ServerConfig.toolNames("s", ["a.b", "a_b"]))
+    assert.deepStrictEqual(ServerConfig.formatToolNames("s", ["a.b", "a_b"]), ServerConfig.formatToolNames("s", ["a.b", "a_b"]))
   })
 
   it("are filtered by globs, and include wins", () => {
-    const both = ServerConfig.nameFilter(["read_*", "a?c"], ["*"])
+    const both = ServerConfig.makeNameFilter(["read_*", "a?c"], ["*"])
     assert.deepStrictEqual(["read_x", "abc", "ac", "write", "xread_"].filter(both), ["read_x", "abc"])
-    assert.deepStrictEqual(["a.b", "axb"].filter(ServerConfig.nameFilter(undefined, ["a.b"])), ["axb"])
-    assert.isTrue(ServerConfig.nameFilter(undefined, [])("anything"))
+    assert.deepStrictEqual(["a.b", "axb"].filter(ServerConfig.makeNameFilter(undefined, ["a.b"])), ["axb"])
+    assert.isTrue(ServerConfig.makeNameFilter(undefined, [])("anything"))
   })
 })
 
@@ -56,7 +56,7 @@ describe("fetch with bounds", () => {
     Effect.promise(async () => {
       const answer = () =>
         Promise.resolve(new Response(new Blob(chunks.map((chunk) => chunk)).stream(), { headers: { "content-type": type } }))
-      const response = await BoundedFetch.boundedFetch(answer, 1000)("http://localhost/")
+      const response = await BoundedFetch.makeBoundedFetch(answer, 1000)("http://localhost/")
       return response.text().then((text) => text.length, () => "cut")
     })
 

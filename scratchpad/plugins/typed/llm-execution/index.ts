@@ -3,7 +3,7 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { Middleware, Plugin } from "hermes-effect"
 
-export default Plugin.value({
+export default Plugin.fromValue({
   name: "llm-execution",
   middleware: [
     Middleware.llmExecution({

@@ -4,7 +4,7 @@ import { Middleware, Plugin } from "hermes-effect"
 
 const objectOf = (value: unknown): object => Predicate.isObject(value) ? value : {}
 
-export default Plugin.value({
+export default Plugin.fromValue({
   name: "llm-request",
   middleware: [
     Middleware.llmRequest({
@@ -12,7 +12,7 @@ export default Plugin.value({
       rewrite: (request) => {
         const extraBody: { readonly metadata?: unknown } = objectOf(request["extra_body"])
         const metadata = { ...objectOf(extraBody.metadata), hermes_middleware_demo: true }
-        return Effect.succeed(Middleware.rewritten(
+        return Effect.succeed(Middleware.replacePayload(
           { ...request, extra_body: { ...extraBody, metadata } },
           { source: "middleware-demo", reason: "tagged provider request" }
         ))

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { Middleware, Plugin } from "hermes-effect"
 
-export default Plugin.value({
+export default Plugin.fromValue({
   name: "tool-execution",
   middleware: [
     Middleware.toolExecution({

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { Middleware, Plugin } from "hermes-effect"
 
-export default Plugin.value({
+export default Plugin.fromValue({
   name: "tool-request",
   middleware: [
     Middleware.toolRequest({
@@ -9,7 +9,7 @@ export default Plugin.value({
       rewrite: (args, { toolName }) =>
         Effect.succeed(
           toolName === "terminal"
-            ? Middleware.rewritten(
+            ? Middleware.replacePayload(
               { workdir: "/tmp/hermes-middleware-demo", ...args },
               { source: "middleware-demo", reason: "defaulted terminal workdir" }
             )

@@ -24,35 +24,35 @@ interface Writes {
   readonly stderr: (text: string) => void
 }
 
-const ofProcess = (): Writes => {
-  const { stderr, stdout } = CurrentProcess.streams()
+const makeProcessWrites = (): Writes => {
+  const { stderr, stdout } = CurrentProcess.getStandardStreams()
   return { stdout: stdout.write.bind(stdout), stderr: stderr.write.bind(stderr) }
 }
 
 /** Takes the terminal for as long as the scope lives. */
 export const make = Effect.fnUntraced(function*(
-  { isLinear = false, ...writes }: Writes & { readonly isLinear?: boolean | undefined } = ofProcess()
+  { isLinear = false, ...writes }: Writes & { readonly isLinear?: boolean | undefined } = makeProcessWrites()
 ): Effect.fn.Return<Terminal, never, Scope.Scope> {
-  const { stderr, stdin, stdout } = CurrentProcess.streams()
+  const { stderr, stdin, stdout } = CurrentProcess.getStandardStreams()
   const screen = stdout.isTTY || !stderr.isTTY ? stdout : stderr
   const events = yield* Queue.unbounded<TerminalEvent, Cause.Done>()
   const write = screen === stdout ? writes.stdout : writes.stderr
 
-  const put = (text: string): void => {
+  const writeText = (text: string): void => {
     if (!screen.destroyed) write(text)
   }
-  const take = (): void => {
+  const takeTerminal = (): void => {
     stdin.setRawMode?.(true)
-    if (!isLinear) put(pasteOn)
+    if (!isLinear) writeText(pasteOn)
   }
   let isAlternate = false
-  const alternate = (isOn: boolean): void => {
-    if (isOn !== isAlternate && !isLinear) put(isOn ? alternateOn : alternateOff)
+  const switchAlternate = (isOn: boolean): void => {
+    if (isOn !== isAlternate && !isLinear) writeText(isOn ? alternateOn : alternateOff)
     isAlternate = isOn
   }
-  const release = (): void => {
-    alternate(false)
-    if (!isLinear) put(pasteOff + showCursor)
+  const releaseTerminal = (): void => {
+    switchAlternate(false)
+    if (!isLinear) writeText(pasteOff + showCursor)
     if (!stdin.destroyed) stdin.setRawMode?.(false)
   }
 
@@ -68,7 +68,7 @@ export const make = Effect.fnUntraced(function*(
     Queue.offerUnsafe(events, { _tag: "Resized" })
   }
   const onContinue = (): void => {
-    take()
+    takeTerminal()
     Queue.offerUnsafe(events, { _tag: "Resumed" })
   }
 
@@ -83,50 +83,50 @@ export const make = Effect.fnUntraced(function*(
   ]
   yield* Effect.acquireRelease(
     Effect.sync(() => {
-      take()
+      takeTerminal()
       for (const [emitter, event, listener] of listeners) emitter.on(event, listener)
       // A question that was asked before has paused it, and a paused stream does not begin again for a listener.
       stdin.resume()
-      return [CurrentProcess.listen("SIGCONT", onContinue), CurrentProcess.listen("exit", release)]
+      return [CurrentProcess.listen("SIGCONT", onContinue), CurrentProcess.listen("exit", releaseTerminal)]
     }),
     (stops) =>
       Effect.sync(() => {
         for (const stop of stops) stop()
         for (const [emitter, event, listener] of listeners) emitter.off(event, listener)
-        release()
+        releaseTerminal()
         stdin.pause()
       })
   )
 
   return {
-    write: put,
+    write: writeText,
     // A terminal that does not know its size says 0.
     size: () => ({ columns: screen.columns || 80, rows: screen.rows || 24 }),
-    paint: isLinear ? Paint.plain : Paint.make({ ...Paint.capabilities(screen.isTTY, CurrentProcess.variables()), theme: Theme.current() }),
+    paint: isLinear ? Paint.plain : Paint.make({ ...Paint.detectCapabilities(screen.isTTY, CurrentProcess.getProcessVariables()), theme: Theme.makeCurrentTheme() }),
     events,
     isLinear,
-    alternate,
+    alternate: switchAlternate,
     lend: (work) =>
       Effect.acquireUseRelease(
         Effect.sync(() => {
           // Another program reads from the terminal now.
           stdin.off("data", onData)
           stdin.pause()
-          release()
+          releaseTerminal()
         }),
         () => work,
         () =>
           Effect.sync(() => {
-            take()
+            takeTerminal()
             stdin.on("data", onData)
             stdin.resume()
             Queue.offerUnsafe(events, { _tag: "Resumed" })
           })
       ),
     suspend: Effect.sync(() => {
-      release()
+      releaseTerminal()
       // The whole group: a launcher that waits for this process has to give the terminal back too.
-      CurrentProcess.signal(0, "SIGTSTP")
+      CurrentProcess.sendSignal(0, "SIGTSTP")
     })
   }
 })

@@ -25,13 +25,13 @@ const height = 190
 const halfDay = 43_200
 const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })
 
-const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim() || "gray"
+const readColour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim() || "gray"
 
 /** Midnight of a day where the reader is, in seconds. */
 const seconds = (day: string): number => new Date(`${day}T00:00:00`).getTime() / 1000
 
 /** Sums of the series up to each, so that the one that is drawn last is the lowest. */
-const stacked = (series: ReadonlyArray<Series>): ReadonlyArray<ReadonlyArray<number | null>> => {
+const stackSeries = (series: ReadonlyArray<Series>): ReadonlyArray<ReadonlyArray<number | null>> => {
   const sums: Array<ReadonlyArray<number | null>> = []
   for (const { values } of series) {
     const before = sums.at(-1)
@@ -47,8 +47,8 @@ const limits = (days: ReadonlyArray<string>): [number, number] => [seconds(days[
 const tickDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365].map((days) => days * 2 * halfDay)
 
 const options = ({ days, kind, series, value }: Chart, width: number, order: ReadonlyArray<number>): uPlot.Options => {
-  const dim = colourOf("dim")
-  const line = { stroke: colourOf("line"), width: 1 }
+  const dim = readColour("dim")
+  const line = { stroke: readColour("line"), width: 1 }
   const bars = uPlot.paths.bars?.({ size: [0.7, 40], align: 0 })
   const axis = { stroke: dim, grid: line, ticks: line, font: "11px system-ui, sans-serif" }
   return {
@@ -64,19 +64,19 @@ const options = ({ days, kind, series, value }: Chart, width: number, order: Rea
         const { colour, label, values } = series[index] ?? { colour: "dim", label: "", values: [] }
         return {
           label,
-          stroke: colourOf(colour),
+          stroke: readColour(colour),
           width: kind === "bars" ? 0 : 2,
           points: { show: kind === "lines" && values.length < 40, size: 5 },
           // Of a stack, the legend tells the part and not the sum.
           value: (_, __, ___, place) => place === null ? "" : value(values[place] ?? 0),
-          ...(kind === "bars" ? { fill: colourOf(colour), ...(bars === undefined ? {} : { paths: bars }) } : {})
+          ...(kind === "bars" ? { fill: readColour(colour), ...(bars === undefined ? {} : { paths: bars }) } : {})
         }
       })
     ]
   }
 }
 
-const tableOf = ({ days, series, title, value }: Chart): HTMLElement =>
+const renderNumbers = ({ days, series, title, value }: Chart): HTMLElement =>
   make(
     "details", { class: "numbers" },
     el("summary", "", "Numbers"),
@@ -101,12 +101,12 @@ export const charts = (all: ReadonlyArray<Chart>): { readonly element: HTMLEleme
   for (const chart of all) {
     const place = make("div", { class: "plot", role: "img", "aria-label": `${chart.title} for each day, from ${chart.days[0] ?? ""} to ${chart.days.at(-1) ?? ""}; the numbers are below` })
     plots.push({ chart, place, plot: undefined })
-    element.append(make("figure", { class: "chart" }, make("figcaption", {}, chart.title), place, tableOf(chart)))
+    element.append(make("figure", { class: "chart" }, make("figcaption", {}, chart.title), place, renderNumbers(chart)))
   }
   const draw = (one: typeof plots[number]): void => {
     const { chart, place } = one
     one.plot?.destroy()
-    const sums = chart.kind === "bars" ? stacked(chart.series) : chart.series.map(({ values }) => values)
+    const sums = chart.kind === "bars" ? stackSeries(chart.series) : chart.series.map(({ values }) => values)
     // The highest sum first, so that the lower ones are drawn over it.
     const order = chart.series.map((_, index) => chart.kind === "bars" ? chart.series.length - 1 - index : index)
     const data: uPlot.AlignedData = [chart.days.map(seconds), ...order.map((index) => [...sums[index] ?? []])]

@@ -7,9 +7,9 @@ import { viewer } from "../../trace/page/Skeleton.ts"
 import { restore } from "../../trace/page/Tabs.ts"
 import type { Comparison, Side } from "../StudioApi.ts"
 import { address, go, link, route, toSession } from "./Router.ts"
-import { titleOf } from "./SessionTable.ts"
+import { chooseTitle } from "./SessionTable.ts"
 import * as StudioClient from "./StudioClient.ts"
-import { attempt, button, cacheShare, choice, costOf, field, messageOf, notice, statusChip } from "./Widgets.ts"
+import { attempt, button, cacheShare, choice, formatCost, field, describeFailure, notice, statusChip } from "./Widgets.ts"
 
 interface Measure {
   readonly name: string
@@ -41,9 +41,9 @@ const sideLink = (side: Side): HTMLElement => link(side.name, toSession(side.ses
 const numbers = ({ left, right }: Comparison): HTMLElement => {
   const line = (name: string, one: Node | string, other: Node | string, difference: HTMLElement = el("td")): HTMLElement =>
     make("tr", {}, make("th", { scope: "row", class: "l" }, name), make("td", {}, one), make("td", {}, other), difference)
-  const written = (measure: Measure, side: Side): string => {
+  const formatMeasure = (measure: Measure, side: Side): string => {
     const value = measure.of(side)
-    return value === undefined ? measure.name === "Cost" ? costOf(side) : "" : measure.text(value)
+    return value === undefined ? measure.name === "Cost" ? formatCost(side) : "" : measure.text(value)
   }
   return make(
     "div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Numbers of both sides" },
@@ -54,7 +54,7 @@ const numbers = ({ left, right }: Comparison): HTMLElement => {
         "tbody", {},
         line("State", statusChip(left.status), statusChip(right.status)),
         line("Model", left.models.join(", "), right.models.join(", ")),
-        ...measures.map((measure) => line(measure.name, written(measure, left), written(measure, right), change(measure, measure.of(left), measure.of(right)))),
+        ...measures.map((measure) => line(measure.name, formatMeasure(measure, left), formatMeasure(measure, right), change(measure, measure.of(left), measure.of(right)))),
         line("Cached", cacheShare(left.tokens), cacheShare(right.tokens)),
         line("Tools", left.tools.join(", "), right.tools.join(", "))
       )
@@ -65,7 +65,7 @@ const numbers = ({ left, right }: Comparison): HTMLElement => {
 /** Height in pixels below which the numbers make room for a change that is shown. */
 const roomy = 1100
 
-const firstOf = ({ first, left, right }: Comparison, makeRoom: () => void): HTMLElement => {
+const renderFirstDifference = ({ first, left, right }: Comparison, makeRoom: () => void): HTMLElement => {
   if (first === undefined) return el("p", "first", "Both are the same, step for step.")
   const { change, state } = first
   const side = (name: string, text: string | undefined): ReadonlyArray<HTMLElement> =>
@@ -101,14 +101,14 @@ export const comparePage = (): { readonly element: HTMLElement; readonly close: 
     const makeRoom = (): void => {
       sums.open = false
     }
-    sums.append(make("div", { class: "sideBySide" }, numbers(comparison), firstOf(comparison, makeRoom)), link("Swap sides", address("compare", swapped), "button small"))
+    sums.append(make("div", { class: "sideBySide" }, numbers(comparison), renderFirstDifference(comparison, makeRoom)), link("Swap sides", address("compare", swapped), "button small"))
     element.replaceChildren(sums, viewer)
     load(comparison.data)
     isLoaded = true
     restore()
   }
   show().catch((error: unknown) => {
-    if (!aborter.signal.aborted) element.replaceChildren(notice(messageOf(error), "bad"), link("Back to the list", address("")))
+    if (!aborter.signal.aborted) element.replaceChildren(notice(describeFailure(error), "bad"), link("Back to the list", address("")))
   })
   return {
     element,
@@ -134,7 +134,7 @@ export const openComparison = (left: string): void => {
     const { sessions } = await StudioClient.sessions(new URLSearchParams({ limit: "200" }))
     const others = sessions.filter(({ id }) => id !== left)
     if (others.length === 0) return place.replaceChildren("There is no other session.")
-    const other = choice(others.map((session) => [session.id, `${titleOf(session).slice(0, 70)} (${session.id})`] as const))
+    const other = choice(others.map((session) => [session.id, `${chooseTitle(session).slice(0, 70)} (${session.id})`] as const))
     place.replaceChildren(field("Session", other))
     submit.disabled = false
     form.addEventListener("submit", () => go(address("compare", { left, right: other.value })))

@@ -35,11 +35,11 @@ export interface ConversationView {
 
 const names: Readonly<Record<Message["role"], string>> = { system: "System", user: "User", assistant: "Model", tool: "Tool" }
 
-const writerOf = ({ model, origin, role }: Message): string =>
+const describeWriter = ({ model, origin, role }: Message): string =>
   role === "assistant" ? model ?? names.assistant : origin === "runtime" && role === "user" ? "Runtime" : origin === "child" ? "Sub-agent" : names[role]
 
 /** A part that is made when it is opened. */
-const closed = (className: string, head: ReadonlyArray<Node | string>, fill: () => ReadonlyArray<Node>, isOpen = false): HTMLDetailsElement => {
+const makeLazyDetails = (className: string, head: ReadonlyArray<Node | string>, fill: () => ReadonlyArray<Node>, isOpen = false): HTMLDetailsElement => {
   const box = make("details", { class: className }, make("summary", {}, ...head))
   let isFilled = false
   const open = (): void => {
@@ -61,14 +61,14 @@ const isGood = (status: string): boolean => !isFailed({ status })
 
 const oneLine = (text: string): string => text.slice(0, 300).replace(/\s+/gu, " ")
 
-const imageOf = ({ local, mediaType, url }: ImagePart): HTMLElement => {
+const renderImage = ({ local, mediaType, url }: ImagePart): HTMLElement => {
   // Images of other servers are not loaded: that would tell them that this page was read.
   if (!local || !url.startsWith("/api/")) return el("p", "dim", `[image, ${mediaType}, not loaded: ${url.slice(0, 200)}]`)
   const image = make("img", { src: url, alt: `Image of the conversation (${mediaType})`, loading: "lazy", decoding: "async" })
   return make("a", { class: "image", href: url, target: "_blank", rel: "noopener" }, image)
 }
 
-const fileOf = ({ mediaType, name }: FilePart): HTMLElement => el("p", "dim", `[file${name === undefined ? "" : ` ${name}`}, ${mediaType}]`)
+const renderFile = ({ mediaType, name }: FilePart): HTMLElement => el("p", "dim", `[file${name === undefined ? "" : ` ${name}`}, ${mediaType}]`)
 
 /** Shows messages; `actions` are told of the reader's. */
 export const conversation = (actions: Actions): ConversationView => {
@@ -86,7 +86,7 @@ export const conversation = (actions: Actions): ConversationView => {
   let drawn: Array<{ readonly node: HTMLElement | undefined; readonly undo: ReadonlyArray<() => void> }> = []
   const cards = new Map<string, HTMLElement>()
 
-  const resultOf = (message: Message, part: ResultPart): HTMLElement => {
+  const renderResult = (message: Message, part: ResultPart): HTMLElement => {
     const replay = actions.replay === undefined ? [] : [button("Replay with another result", () => actions.replay?.(message, part), { class: "small" })]
     return make(
       "div", { class: "result" },
@@ -95,12 +95,12 @@ export const conversation = (actions: Actions): ConversationView => {
     )
   }
 
-  const callOf = (part: CallPart): HTMLElement => {
+  const renderCall = (part: CallPart): HTMLElement => {
     const state = el("span", "status")
     state.hidden = true
     const head = [el("span", "kind", "⚙"), el("b", "", part.name), el("span", "args", oneLine(part.args)), state]
-    const card = closed("call", head, () => [make("div", { class: "actions" }, el("b", "", "Arguments"), copier(part.args)), shownText(part.args)])
-    const diffs = part.diffs.map(({ path, text }) => closed("fileDiff", [el("span", "kind", "±"), el("b", "", path)], () => [diffLines(text)], text.length < 4000))
+    const card = makeLazyDetails("call", head, () => [make("div", { class: "actions" }, el("b", "", "Arguments"), copier(part.args)), shownText(part.args)])
+    const diffs = part.diffs.map(({ path, text }) => makeLazyDetails("fileDiff", [el("span", "kind", "±"), el("b", "", path)], () => [diffLines(text)], text.length < 4000))
     const children = part.children.map((id) => make("p", { class: "child" }, "Sub-agent: ", link(id, toSession(id))))
     const made = make("div", { class: "callBox" }, card, ...children, ...diffs)
     cards.set(part.id, card)
@@ -115,7 +115,7 @@ export const conversation = (actions: Actions): ConversationView => {
     let result: HTMLElement | undefined
     const show = (): void => {
       if (!card.open || result !== undefined) return
-      result = resultOf(message, part)
+      result = renderResult(message, part)
       card.append(result)
     }
     card.addEventListener("toggle", show)
@@ -134,33 +134,33 @@ export const conversation = (actions: Actions): ConversationView => {
     }
   }
 
-  const partOf = (message: Message, part: Part, undo: Array<() => void>): ReadonlyArray<HTMLElement> => {
+  const renderPart = (message: Message, part: Part, undo: Array<() => void>): ReadonlyArray<HTMLElement> => {
     switch (part.type) {
       case "text":
         return part.text === "" ? [] : message.role === "system"
-          ? [closed("long", [`${exact(part.text.length)} characters`, el("span", "args", oneLine(part.text))], () => [markdown(part.text)])]
+          ? [makeLazyDetails("long", [`${exact(part.text.length)} characters`, el("span", "args", oneLine(part.text))], () => [markdown(part.text)])]
           : [markdown(part.text)]
       case "reasoning":
-        return [closed("reasoning", [el("span", "", "Reasoning"), el("span", "args", oneLine(part.text))], () => [markdown(part.text)])]
+        return [makeLazyDetails("reasoning", [el("span", "", "Reasoning"), el("span", "args", oneLine(part.text))], () => [markdown(part.text)])]
       case "call":
-        return [callOf(part)]
+        return [renderCall(part)]
       case "result": {
         const back = answerCall(message, part)
         if (back !== undefined) undo.push(back)
-        return back !== undefined ? [] : [closed("call", [el("span", "kind", "⚙"), el("b", "", `${part.name}: result`), el("span", isGood(part.status) ? "status" : "status bad", part.status)], () => [resultOf(message, part)])]
+        return back !== undefined ? [] : [makeLazyDetails("call", [el("span", "kind", "⚙"), el("b", "", `${part.name}: result`), el("span", isGood(part.status) ? "status" : "status bad", part.status)], () => [renderResult(message, part)])]
       }
       case "image":
-        return [imageOf(part)]
+        return [renderImage(part)]
       case "file":
-        return [fileOf(part)]
+        return [renderFile(part)]
     }
   }
 
   const draw = (message: Message): typeof drawn[number] => {
     const undo: Array<() => void> = []
-    const parts = message.parts.flatMap((part) => partOf(message, part, undo))
+    const parts = message.parts.flatMap((part) => renderPart(message, part, undo))
     if (parts.length === 0 && message.role === "tool") return { node: undefined, undo }
-    const head = make("header", {}, el("b", "writer", writerOf(message)))
+    const head = make("header", {}, el("b", "writer", describeWriter(message)))
     if (message.at !== undefined && message.at > 0) head.append(time(message.at))
     if (message.partial) head.append(el("span", "status bad", "broke off"))
     const { position, row } = message
@@ -169,7 +169,7 @@ export const conversation = (actions: Actions): ConversationView => {
       head.append(button("Replay from here", () => actions.replay?.(message), { class: "small" }))
     }
     if (actions.note !== undefined && position !== undefined) head.append(button("Note", () => actions.note?.(position), { class: "small" }))
-    const node = make("article", { class: `turn ${message.role} ${message.origin}`, "aria-label": writerOf(message) }, head, ...parts)
+    const node = make("article", { class: `turn ${message.role} ${message.origin}`, "aria-label": describeWriter(message) }, head, ...parts)
     if (row !== undefined) node.dataset["row"] = String(row)
     return { node, undo }
   }

@@ -5,7 +5,7 @@ import * as StudioClient from "./StudioClient.ts"
 import { attempt, button, choice, type Column, field, table, time } from "./Widgets.ts"
 
 /** Scores and notes of a session as they are now. */
-export interface Given {
+export interface FeedbackEntries {
   readonly scores: ReadonlyArray<Score>
   readonly notes: ReadonlyArray<Note>
   readonly runs: ReadonlyArray<RunSummary>
@@ -15,7 +15,7 @@ export interface Given {
 export const readOnly = "Read-only: start hermes trace serve --write to replay from a step, to score and to take notes."
 
 /** Reads a value as it was typed: a number, yes or no, else a text. */
-const valueOf = (text: string): number | string | boolean => {
+const parseScoreValue = (text: string): number | string | boolean => {
   const typed = text.trim()
   if (/^(yes|true)$/iu.test(typed)) return true
   if (/^(no|false)$/iu.test(typed)) return false
@@ -44,7 +44,7 @@ const form = (title: string, action: string, fields: ReadonlyArray<HTMLElement>,
 const of = (run: string): { readonly run?: string } => run === "" ? {} : { run }
 
 /** Shows scores and notes; `changed` is told after one was added or taken back. */
-export const feedback = (session: string, { notes, runs, scores }: Given, isWritable: boolean, changed: () => void): HTMLElement => {
+export const feedback = (session: string, { notes, runs, scores }: FeedbackEntries, isWritable: boolean, changed: () => void): HTMLElement => {
   const box = make("section", { class: "panel feedback" })
   const problem = el("div")
   const send = async (request: ScoreRequest, place: HTMLElement): Promise<void> =>
@@ -70,7 +70,7 @@ export const feedback = (session: string, { notes, runs, scores }: Given, isWrit
   const scored = runChoice(runs)
   if (isWritable) {
     box.append(form("Add a score", "Add score", [field("Name", name), field("Value", value), field("Comment", comment), field("Of", scored)], (place) =>
-      send({ name: name.value.trim(), value: valueOf(value.value), ...of(scored.value), ...(comment.value.trim() === "" ? {} : { comment: comment.value.trim() }) }, place)))
+      send({ name: name.value.trim(), value: parseScoreValue(value.value), ...of(scored.value), ...(comment.value.trim() === "" ? {} : { comment: comment.value.trim() }) }, place)))
   }
   box.append(el("h2", "", "Notes"))
   if (notes.length === 0) box.append(el("p", "dim", "No note yet."))

@@ -4,9 +4,9 @@ import { dollars, duration, exact, short } from "../../trace/page/Figures.ts"
 import type { Aggregates, Day, ErrorShare, Percentiles, Share, SkillShare } from "../StudioSums.ts"
 import { type Chart, charts } from "./Charts.ts"
 import { link, route, toSession } from "./Router.ts"
-import { queryOf, type SessionFilters } from "./SessionFilters.ts"
+import { toServerQuery, type SessionFilters } from "./SessionFilters.ts"
 import * as StudioClient from "./StudioClient.ts"
-import { allTokens, cacheShare, type Column, costOf, figure, messageOf, notice, table, time, tokenFlow } from "./Widgets.ts"
+import { allTokens, cacheShare, type Column, formatCost, figure, describeFailure, notice, table, time, tokenFlow } from "./Widgets.ts"
 
 /** Models and tools that have a line of their own in a chart. */
 const mostLines = 4
@@ -23,7 +23,7 @@ const errorLines = (days: ReadonlyArray<Day>, shares: ReadonlyArray<Share>): Cha
     return { label: share.name, colour: lineColours[index] ?? "dim", values: days.map(({ day }) => counts.get(day) ?? 0) }
   })
 
-const chartsOf = ({ days, models, tools }: Aggregates): ReadonlyArray<Chart> => {
+const buildCharts = ({ days, models, tools }: Aggregates): ReadonlyArray<Chart> => {
   const base = { days: days.map(({ day }) => day) }
   const values = (read: (day: Day) => number | null) => days.map(read)
   const count = (value: number): string => Number.isInteger(value) ? short(value) : ""
@@ -64,7 +64,7 @@ const shareColumns = (what: string): ReadonlyArray<Column<Share>> => [
   { head: "Failed", cell: ({ calls, errors }) => errors === 0 ? "" : `${(errors / Math.max(1, calls) * 100).toFixed(1)} %` },
   { head: "Tokens", cell: ({ tokens }) => tokenFlow(tokens) },
   { head: "Cached", cell: ({ tokens }) => cacheShare(tokens) },
-  { head: "Cost", cell: (share) => costOf(share) },
+  { head: "Cost", cell: (share) => formatCost(share) },
   { head: "p50", cell: ({ latency }) => duration(latency?.p50 ?? 0) },
   { head: "p90", cell: ({ latency }) => duration(latency?.p90 ?? 0) },
   { head: "p99", cell: ({ latency }) => duration(latency?.p99 ?? 0) }
@@ -134,20 +134,20 @@ const streak = (days: ReadonlyArray<Day>): number =>
   }, { best: 0, last: 0, now: 0 }).best
 
 /** A table unless it is empty. */
-const filled = <A>(name: string, rows: ReadonlyArray<A>, columns: ReadonlyArray<Column<A>>): ReadonlyArray<HTMLElement> =>
+const renderTableUnlessEmpty = <A>(name: string, rows: ReadonlyArray<A>, columns: ReadonlyArray<Column<A>>): ReadonlyArray<HTMLElement> =>
   rows.length === 0 ? [] : [table(name, rows, columns)]
 
 const tables = (sums: Aggregates): ReadonlyArray<HTMLElement> => [
-  ...filled("Models", sums.models, shareColumns("Model")),
-  ...filled("Tools", sums.tools, shareColumns("Tool")),
-  ...filled("Skills", sums.skills.slice(0, 10), skillColumns),
-  ...filled("Agents", sums.agents, shareColumns("Agent")),
-  ...filled("Platforms", sums.sources.every(({ name }) => name === "cli") ? [] : sums.sources, shareColumns("Platform")),
-  ...filled("Cost", costRows(sums), costColumns),
-  ...filled("Failures", sums.failures, failureColumns),
-  ...filled("Notable sessions", sums.notable, notableColumns),
-  ...filled("Weekdays", sums.modelCalls === 0 ? [] : byWeekday(sums), callColumns("Weekday")),
-  ...filled("Busiest hours", peakHours(sums), callColumns("Hour"))
+  ...renderTableUnlessEmpty("Models", sums.models, shareColumns("Model")),
+  ...renderTableUnlessEmpty("Tools", sums.tools, shareColumns("Tool")),
+  ...renderTableUnlessEmpty("Skills", sums.skills.slice(0, 10), skillColumns),
+  ...renderTableUnlessEmpty("Agents", sums.agents, shareColumns("Agent")),
+  ...renderTableUnlessEmpty("Platforms", sums.sources.every(({ name }) => name === "cli") ? [] : sums.sources, shareColumns("Platform")),
+  ...renderTableUnlessEmpty("Cost", costRows(sums), costColumns),
+  ...renderTableUnlessEmpty("Failures", sums.failures, failureColumns),
+  ...renderTableUnlessEmpty("Notable sessions", sums.notable, notableColumns),
+  ...renderTableUnlessEmpty("Weekdays", sums.modelCalls === 0 ? [] : byWeekday(sums), callColumns("Weekday")),
+  ...renderTableUnlessEmpty("Busiest hours", peakHours(sums), callColumns("Hour"))
 ]
 
 /** Shows the sums that the address asks for. */
@@ -156,7 +156,7 @@ export const insights = (filters: SessionFilters): { readonly element: HTMLEleme
   const element = make("section", { class: "panel insights" }, notice("Adding up …"))
   let close = (): void => undefined
   const load = async (): Promise<void> => {
-    const query = queryOf(route().parameters)
+    const query = toServerQuery(route().parameters)
     for (const name of ["sort", "order"]) query.delete(name)
     const [sums, list] = await Promise.all([StudioClient.aggregates(query, aborter.signal), StudioClient.sessions(new URLSearchParams({ limit: "1" }), aborter.signal)])
     filters.offer(list.known)
@@ -174,18 +174,18 @@ export const insights = (filters: SessionFilters): { readonly element: HTMLEleme
       ...figure(exact(sums.errors), "errors", sums.errors > 0),
       ...figure(allTokens(sums.tokens) === 0 ? "" : tokenFlow(sums.tokens), "tokens"),
       ...figure(sums.cacheHit === undefined ? "" : `${Math.round(sums.cacheHit * 100)} %`, "cached"),
-      ...figure(costOf(sums), "cost"),
+      ...figure(formatCost(sums), "cost"),
       ...percentiles(sums.modelLatency, "model call"),
       ...percentiles(sums.firstPart, "first part of an answer"),
       ...percentiles(sums.toolLatency, "tool call")
     )
     if (sums.sessions === 0) return element.replaceChildren(el("p", "empty", "No session matches. Clear the search and the filters."))
-    const drawn = charts(chartsOf(sums))
+    const drawn = charts(buildCharts(sums))
     close = drawn.close
     element.replaceChildren(figures, drawn.element, ...tables(sums))
   }
   load().catch((error: unknown) => {
-    if (!aborter.signal.aborted) element.replaceChildren(notice(messageOf(error), "bad"))
+    if (!aborter.signal.aborted) element.replaceChildren(notice(describeFailure(error), "bad"))
   })
   return {
     element,

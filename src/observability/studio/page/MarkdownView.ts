@@ -3,7 +3,7 @@
  * that are known here. Markup in it stays text, images are named and never loaded, links lead to web and mail addresses only.
  */
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked"
-import { folded } from "../../trace/page/DetailText.ts"
+import { renderFoldedText } from "../../trace/page/DetailText.ts"
 import { el, make } from "../../trace/page/Elements.ts"
 
 /** Characters up to which a text is read as Markdown: reading takes time by the square of some texts' length. */
@@ -42,22 +42,22 @@ const linkTo = (address: string, ...inside: ReadonlyArray<Node | string>): HTMLE
 const headings = ["h3", "h4", "h5", "h6"] as const
 
 const inside = (tokens: ReadonlyArray<Token> | undefined, depth: number): ReadonlyArray<Node | string> =>
-  (tokens ?? []).flatMap((token) => shown(token, depth + 1))
+  (tokens ?? []).flatMap((token) => renderToken(token, depth + 1))
 
-const cellOf = (tag: "th" | "td", { align, tokens }: Tokens.TableCell, depth: number): HTMLElement =>
+const renderCell = (tag: "th" | "td", { align, tokens }: Tokens.TableCell, depth: number): HTMLElement =>
   make(tag, align === null ? {} : { class: align === "right" ? "r" : align === "center" ? "c" : "" }, ...inside(tokens, depth))
 
-const tableOf = ({ header, rows }: Tokens.Table, depth: number): HTMLElement =>
+const renderTable = ({ header, rows }: Tokens.Table, depth: number): HTMLElement =>
   make(
     "div", { class: "wide" },
     make(
       "table", {},
-      make("thead", {}, make("tr", {}, ...header.map((cell) => cellOf("th", cell, depth)))),
-      make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell) => cellOf("td", cell, depth)))))
+      make("thead", {}, make("tr", {}, ...header.map((cell) => renderCell("th", cell, depth)))),
+      make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell) => renderCell("td", cell, depth)))))
     )
   )
 
-const listOf = ({ items, ordered, start }: Tokens.List, depth: number): HTMLElement => {
+const renderList = ({ items, ordered, start }: Tokens.List, depth: number): HTMLElement => {
   const list = make(ordered ? "ol" : "ul", ordered && typeof start === "number" && start !== 1 ? { start: String(start) } : {})
   for (const item of items) {
     list.append(make("li", item.task ? { class: "task" } : {}, ...inside(item.tokens, depth)))
@@ -65,14 +65,14 @@ const listOf = ({ items, ordered, start }: Tokens.List, depth: number): HTMLElem
   return list
 }
 
-const codeOf = ({ lang, text }: Tokens.Code): HTMLElement => {
+const renderCode = ({ lang, text }: Tokens.Code): HTMLElement => {
   const language = (lang ?? "").split(/\s/u)[0] ?? ""
   const isDiff = language === "diff" || language === "patch"
   const pre = isDiff ? diffLines(text) : make("pre", { tabindex: "0" }, el("code", "", text))
   return language === "" ? pre : make("div", { class: "code" }, el("span", "lang", plain(language)), pre)
 }
 
-const shown = (token: Token, depth: number): ReadonlyArray<Node | string> => {
+const renderToken = (token: Token, depth: number): ReadonlyArray<Node | string> => {
   if (depth > deepest) return [token.raw]
   // Without extensions, marked makes no other tokens than these.
   const one = token as MarkedToken
@@ -98,13 +98,13 @@ const shown = (token: Token, depth: number): ReadonlyArray<Node | string> => {
     case "hr":
       return [el("hr")]
     case "code":
-      return [codeOf(one)]
+      return [renderCode(one)]
     case "blockquote":
       return [make("blockquote", {}, ...inside(one.tokens, depth))]
     case "list":
-      return [listOf(one, depth)]
+      return [renderList(one, depth)]
     case "table":
-      return [tableOf(one, depth)]
+      return [renderTable(one, depth)]
     case "link":
       return [linkTo(one.href, ...inside(one.tokens, depth))]
     case "image":
@@ -119,7 +119,7 @@ const shown = (token: Token, depth: number): ReadonlyArray<Node | string> => {
 }
 
 /** Reads a text; undefined for one that is too long, or nested so deeply that the reader's stack ends. */
-const tokensOf = (text: string): ReadonlyArray<Token> | undefined => {
+const parseTokens = (text: string): ReadonlyArray<Token> | undefined => {
   if (text.length > longest || blanks.test(text)) return undefined
   try {
     return lexer(text, { gfm: true, breaks: true })
@@ -131,8 +131,8 @@ const tokensOf = (text: string): ReadonlyArray<Token> | undefined => {
 
 /** Shows Markdown; a text that cannot be read as such is shown as it is. */
 export const markdown = (text: string): HTMLElement => {
-  const tokens = tokensOf(text)
-  return make("div", { class: "md" }, ...tokens === undefined ? [folded(text)] : tokens.flatMap((token) => shown(token, 0)))
+  const tokens = parseTokens(text)
+  return make("div", { class: "md" }, ...tokens === undefined ? [renderFoldedText(text)] : tokens.flatMap((token) => renderToken(token, 0)))
 }
 
 /** Shows a unified diff, its lines coloured. */

@@ -14,7 +14,7 @@ interface Subject {
   readonly models: ReadonlyArray<string>
 }
 
-const promptOf = ({ parts }: Message): string => parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
+const joinPrompt = ({ parts }: Message): string => parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
 
 const textArea = (value: string): HTMLTextAreaElement => {
   const made = make("textarea", { rows: "8", spellcheck: "true" })
@@ -23,12 +23,12 @@ const textArea = (value: string): HTMLTextAreaElement => {
 }
 
 /** Request of what was filled in; members that were not changed are left out. */
-const requestOf = ({ message, result }: Subject, text: string, model: string): ReplayRequest => {
+const buildRequest = ({ message, result }: Subject, text: string, model: string): ReplayRequest => {
   const other = model === "" ? {} : { model }
   if (result !== undefined) return { ...other, result: { callId: result.id, text } }
   const { position } = message
   const place = position === undefined ? {} : { position }
-  return { ...place, ...other, ...(message.role === "user" && text !== promptOf(message) ? { prompt: text } : {}) }
+  return { ...place, ...other, ...(message.role === "user" && text !== joinPrompt(message) ? { prompt: text } : {}) }
 }
 
 const titles = { user: "Replay from this prompt", assistant: "Ask for this answer again", result: "Replay with another result" } as const
@@ -43,7 +43,7 @@ const explanations = {
 export const openReplay = (subject: Subject): void => {
   const { message, models, result, session } = subject
   const kind = result !== undefined ? "result" : message.role === "user" ? "user" : "assistant"
-  const text = textArea(result?.text ?? promptOf(message))
+  const text = textArea(result?.text ?? joinPrompt(message))
   const model = choice([["", "as before"], ...models.map((name) => [name, name] as const)])
   const problem = el("div")
   const dialog = make("dialog", { class: "form", "aria-labelledby": "replayTitle" })
@@ -61,7 +61,7 @@ export const openReplay = (subject: Subject): void => {
     event.preventDefault()
     start.disabled = true
     void attempt(problem, async () => {
-      const made = await StudioClient.replay(session, requestOf(subject, text.value, model.value))
+      const made = await StudioClient.replay(session, buildRequest(subject, text.value, model.value))
       dialog.close()
       go(toSession(made.session))
     }).finally(() => {

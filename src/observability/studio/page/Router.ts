@@ -12,7 +12,7 @@ export interface Route {
   readonly parameters: URLSearchParams
 }
 
-const decoded = (text: string): string => {
+const decodeComponent = (text: string): string => {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -24,7 +24,7 @@ const decoded = (text: string): string => {
 export const route = (): Route => {
   const [path = "", ...rest] = location.hash.replace(/^#\/?/u, "").split("?")
   const [page = "", ...id] = path.split("/")
-  return { page, id: decoded(id.join("/")), parameters: new URLSearchParams(rest.join("?")) }
+  return { page, id: decodeComponent(id.join("/")), parameters: new URLSearchParams(rest.join("?")) }
 }
 
 /** Writes an address. */

@@ -21,7 +21,7 @@ const sorts: ReadonlyArray<readonly [Sort | "", string]> = [
 const dayMillis = 86_400_000
 
 /** Query for the server of the filters in an address. */
-export const queryOf = (parameters: URLSearchParams): URLSearchParams => {
+export const toServerQuery = (parameters: URLSearchParams): URLSearchParams => {
   const query = new URLSearchParams()
   for (const name of names) {
     if (name === "days") continue
@@ -38,7 +38,7 @@ const filtersIn = (parameters: URLSearchParams): number =>
   names.filter((name) => name !== "q" && name !== "sort" && name !== "order" && (parameters.get(name) ?? "") !== "").length
 
 /** Parameters that a page takes along to another one that has the same filters. */
-export const kept = (parameters: URLSearchParams): URLSearchParams => {
+export const selectFilterParameters = (parameters: URLSearchParams): URLSearchParams => {
   const found = new URLSearchParams()
   for (const name of names) for (const value of parameters.getAll(name)) if (value !== "") found.append(name, value)
   return found

@@ -12,9 +12,9 @@ import { conversation } from "./ConversationView.ts"
 import { feedback, openNote, readOnly } from "./Feedback.ts"
 import { openReplay } from "./ReplayForm.ts"
 import { address, link, remember, route, toSession } from "./Router.ts"
-import { titleOf } from "./SessionTable.ts"
+import { chooseTitle } from "./SessionTable.ts"
 import * as StudioClient from "./StudioClient.ts"
-import { button, cacheShare, choice, costOf, figures, messageOf, notice, statusChip, table, time, tokenFlow } from "./Widgets.ts"
+import { button, cacheShare, choice, formatCost, figures, describeFailure, notice, statusChip, table, time, tokenFlow } from "./Widgets.ts"
 
 const tabs = [["conversation", "Conversation"], ["timeline", "Timeline"], ["totals", "Totals"], ["feedback", "Scores and notes"]] as const
 
@@ -22,17 +22,17 @@ type Tab = typeof tabs[number][0]
 
 const steps: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowLeft: -1 }
 
-const applied = <A>(known: ReadonlyArray<A>, { from, items }: Tail<A>): ReadonlyArray<A> => [...known.slice(0, from), ...items]
+const applyTail = <A>(known: ReadonlyArray<A>, { from, items }: Tail<A>): ReadonlyArray<A> => [...known.slice(0, from), ...items]
 
-const patched = <A>(known: ReadonlyArray<A>, patch: Patch<A>): ReadonlyArray<A> => {
-  const made = [...applied(known, patch)]
+const applyPatch = <A>(known: ReadonlyArray<A>, patch: Patch<A>): ReadonlyArray<A> => {
+  const made = [...applyTail(known, patch)]
   for (const [index, item] of patch.changed) made[index] = item
   return made
 }
 
-const dataOf = (before: Data, { pool, rows, sums }: SessionEvent): Data => {
+const updateData = (before: Data, { pool, rows, sums }: SessionEvent): Data => {
   const [run] = before.runs
-  return { ...before, pool: applied(before.pool, pool), runs: [{ name: run?.name ?? "", sums, rows: patched(run?.rows ?? [], rows) }] }
+  return { ...before, pool: applyTail(before.pool, pool), runs: [{ name: run?.name ?? "", sums, rows: applyPatch(run?.rows ?? [], rows) }] }
 }
 
 /** The runs of a session, two of which can be compared. */
@@ -62,7 +62,7 @@ const runsTable = (session: string, runs: ReadonlyArray<RunSummary>): HTMLElemen
     { head: "Model", cell: ({ model }) => model, left: true },
     { head: "Steps", cell: (run) => exact(run.steps) },
     { head: "Tokens", cell: ({ tokens }) => tokenFlow(tokens) },
-    { head: "Cost", cell: (run) => costOf(run) },
+    { head: "Cost", cell: (run) => formatCost(run) },
     { head: "Time", cell: ({ endedAt, startedAt }) => endedAt === undefined ? "" : duration(endedAt - startedAt) },
     { head: "Began", cell: ({ startedAt }) => time(startedAt), left: true }
   ])
@@ -78,7 +78,7 @@ const agentsTable = (agents: ReadonlyArray<AgentTotals>): HTMLElement =>
     { head: "Errors", cell: ({ errors }) => errors === 0 ? "" : el("span", "bad", exact(errors)) },
     { head: "Tokens", cell: ({ tokens }) => tokenFlow(tokens) },
     { head: "Cached", cell: ({ tokens }) => cacheShare(tokens) },
-    { head: "Cost", cell: (agent) => costOf(agent) },
+    { head: "Cost", cell: (agent) => formatCost(agent) },
     { head: "Time", cell: (agent) => duration(agent.duration) }
   ])
 
@@ -89,7 +89,7 @@ const modelsTable = (models: ReadonlyArray<ModelTotals>): HTMLElement =>
     { head: "Errors", cell: ({ errors }) => errors === 0 ? "" : el("span", "bad", exact(errors)) },
     { head: "Tokens", cell: ({ tokens }) => tokenFlow(tokens) },
     { head: "Cached", cell: ({ tokens }) => cacheShare(tokens) },
-    { head: "Cost", cell: (model) => costOf(model) },
+    { head: "Cost", cell: (model) => formatCost(model) },
     { head: "p50", cell: ({ latency }) => duration(latency?.p50 ?? 0) },
     { head: "p90", cell: ({ latency }) => duration(latency?.p90 ?? 0) },
     { head: "p99", cell: ({ latency }) => duration(latency?.p99 ?? 0) }
@@ -171,7 +171,7 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
     const { cwd, failure, source, startedAt, status } = summary
     const kin = kinship(summary)
     head.replaceChildren(
-      make("div", { class: "titleLine" }, el("h1", "", titleOf(summary)), statusChip(status), live, el("span", "gap"), button("Compare with …", () => openComparison(id)), format, download),
+      make("div", { class: "titleLine" }, el("h1", "", chooseTitle(summary)), statusChip(status), live, el("span", "gap"), button("Compare with …", () => openComparison(id)), format, download),
       make("div", { class: "figuresLine" }, ...figures(summary), ...scores.filter(({ run }) => run === undefined).slice(0, 4).map(({ name, value }) => el("span", "tag", `${name}: ${String(value)}`))),
       make("div", { class: "meta dim" }, `${id} · ${source}${cwd === undefined ? "" : ` · ${cwd}`} · `, time(startedAt), ...(kin.length > 0 ? [" · ", ...kin] : [])),
       ...(failure === undefined ? [] : [el("p", "failure", failure)]),
@@ -201,7 +201,7 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
     if (detail === undefined) return
     const { messages, pool: _, rows: __, sums: ___, ...rest } = event
     const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60 && list.scrollHeight > list.clientHeight
-    detail = { ...rest, data: dataOf(detail.data, event), messages: applied(detail.messages, messages) }
+    detail = { ...rest, data: updateData(detail.data, event), messages: applyTail(detail.messages, messages) }
     drawHead(detail)
     drawSides(detail)
     talk.update(messages)
@@ -211,7 +211,7 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
 
   const show = (given: SessionDetail): void => {
     detail = given
-    document.title = `${titleOf(given.summary)} · hermes studio`
+    document.title = `${chooseTitle(given.summary)} · hermes studio`
     drawHead(given)
     drawSides(given)
     talk.update({ from: 0, items: given.messages })
@@ -238,7 +238,7 @@ export const sessionPage = (id: string, about: About): { readonly element: HTMLE
   head.append(notice("Reading the session …"))
   chooseAsked()
   StudioClient.detail(id, aborter.signal).then(show).catch((error: unknown) => {
-    if (!aborter.signal.aborted) head.replaceChildren(notice(messageOf(error), "bad"), link("Back to the list", address("")))
+    if (!aborter.signal.aborted) head.replaceChildren(notice(describeFailure(error), "bad"), link("Back to the list", address("")))
   })
   return {
     element,

@@ -3,9 +3,9 @@ import { el, make } from "../../trace/page/Elements.ts"
 import { duration, exact } from "../../trace/page/Figures.ts"
 import type { ExportFormat, SessionList, SessionSummary } from "../StudioApi.ts"
 import { address, link, route, toSession } from "./Router.ts"
-import { queryOf, type SessionFilters } from "./SessionFilters.ts"
+import { toServerQuery, type SessionFilters } from "./SessionFilters.ts"
 import * as StudioClient from "./StudioClient.ts"
-import { button, choice, costOf, field, messageOf, notice, statusChip, time, tokenFlow } from "./Widgets.ts"
+import { button, choice, formatCost, field, describeFailure, notice, statusChip, time, tokenFlow } from "./Widgets.ts"
 
 const pageSize = 50
 
@@ -17,17 +17,17 @@ const formats: ReadonlyArray<readonly [ExportFormat, string]> = [["atif", "ATIF 
 const forms: ReadonlyArray<readonly [string, string]> = [["file", "one file"], ["archive", "archive"]]
 
 /** Name of a session for people. */
-export const titleOf = ({ goal, id, prompt, title }: SessionSummary): string => title ?? goal ?? prompt ?? id
+export const chooseTitle = ({ goal, id, prompt, title }: SessionSummary): string => title ?? goal ?? prompt ?? id
 
-const scoresOf = ({ scores }: SessionSummary): ReadonlyArray<HTMLElement> =>
+const renderScores = ({ scores }: SessionSummary): ReadonlyArray<HTMLElement> =>
   scores.filter(({ run }) => run === undefined).slice(0, 3).map(({ name, value }) => el("span", "tag", `${name}: ${String(value)}`))
 
-const tagsOf = (session: SessionSummary): ReadonlyArray<HTMLElement> => [
+const renderTags = (session: SessionSummary): ReadonlyArray<HTMLElement> => [
   ...(session.parent === undefined ? [] : [el("span", "tag", "sub-agent")]),
   ...(session.replayOf === undefined ? [] : [el("span", "tag", `replay: ${session.replayOf.changed.join(", ") || "same"}`)]),
   ...(session.children > 0 ? [el("span", "tag", `${session.children} ${session.children === 1 ? "sub-agent" : "sub-agents"}`)] : []),
   ...(session.notes > 0 ? [el("span", "tag", `${session.notes} ${session.notes === 1 ? "note" : "notes"}`)] : []),
-  ...scoresOf(session)
+  ...renderScores(session)
 ]
 
 const cell = (name: string, ...inside: ReadonlyArray<Node | string>): HTMLElement => make("td", { "data-name": name }, ...inside)
@@ -42,7 +42,7 @@ export interface SessionTable {
 /** Shows the sessions that the address asks for. */
 export const sessionTable = (filters: SessionFilters): SessionTable => {
   const { parameters } = route()
-  const query = queryOf(parameters)
+  const query = toServerQuery(parameters)
   const chosen = new Set<string>()
   const aborter = new AbortController()
   let shown: ReadonlyArray<SessionSummary> = []
@@ -75,15 +75,15 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     download.hidden = total === 0
   }
 
-  const rowOf = (session: SessionSummary): HTMLElement => {
-    const box = make("input", { type: "checkbox", "aria-label": `Select ${titleOf(session)}` })
+  const renderRow = (session: SessionSummary): HTMLElement => {
+    const box = make("input", { type: "checkbox", "aria-label": `Select ${chooseTitle(session)}` })
     box.checked = chosen.has(session.id)
     box.addEventListener("change", () => {
       if (box.checked) chosen.add(session.id)
       else chosen.delete(session.id)
       drawActions()
     })
-    const name = make("div", { class: "name" }, link(titleOf(session), toSession(session.id)), ...tagsOf(session))
+    const name = make("div", { class: "name" }, link(chooseTitle(session), toSession(session.id)), ...renderTags(session))
     const sub = session.failure ?? (session.title === undefined ? "" : session.prompt ?? "")
     if (sub !== "") name.append(el("div", session.failure === undefined ? "sub" : "sub bad", sub))
     return make(
@@ -94,7 +94,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
       cell("Model", session.models.join(", ")),
       cell("Steps", exact(session.steps)),
       cell("Tokens", tokenFlow(session.tokens)),
-      cell("Cost", costOf(session)),
+      cell("Cost", formatCost(session)),
       cell("Time", duration(session.duration)),
       cell("Errors", session.errors === 0 ? "" : el("span", "bad", exact(session.errors))),
       cell("Active", time(session.activeAt))
@@ -102,7 +102,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
   }
 
   const draw = (): void => {
-    body.replaceChildren(...shown.map(rowOf))
+    body.replaceChildren(...shown.map(renderRow))
     found.textContent = shown.length < total ? `${exact(shown.length)} of ${exact(total)} sessions` : `${exact(total)} ${total === 1 ? "session" : "sessions"}`
     none.hidden = total > 0
     tableNode.hidden = total === 0
@@ -111,7 +111,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
   }
 
   /** Changes what is shown of sessions that changed; asks again where a new one may belong between them. */
-  const changed = (sessions: ReadonlyArray<SessionSummary>, removed: ReadonlyArray<string>): void => {
+  const applyChanges = (sessions: ReadonlyArray<SessionSummary>, removed: ReadonlyArray<string>): void => {
     const news = new Map(sessions.map((session) => [session.id, session]))
     const isNew = sessions.some(({ id }) => !shown.some((one) => one.id === id))
     if (isNew || removed.length > 0) {
@@ -124,7 +124,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     for (const session of shown) {
       const old = news.has(session.id) ? body.querySelector(`tr[data-id="${CSS.escape(session.id)}"]`) : null
       // A row that the reader is in keeps the focus: it is drawn with the next change.
-      if (old !== null && !old.contains(document.activeElement)) old.replaceWith(rowOf(session))
+      if (old !== null && !old.contains(document.activeElement)) old.replaceWith(renderRow(session))
     }
   }
 
@@ -135,7 +135,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     draw()
     // One stream for the list's life: it goes on when the list is read again.
     stop ??= StudioClient.listenToSessions(list.sequence, {
-      on: ({ removed, sessions }) => changed(sessions, removed),
+      on: ({ removed, sessions }) => applyChanges(sessions, removed),
       problem: (message) => problem.replaceChildren(notice(message, "bad")),
       lost: (isLost) => problem.replaceChildren(...isLost ? [notice("The studio does not answer: what is shown may be old. It connects again by itself.", "bad")] : [])
     })
@@ -148,7 +148,7 @@ export const sessionTable = (filters: SessionFilters): SessionTable => {
     try {
       take(await StudioClient.sessions(asked, aborter.signal), offset)
     } catch (error) {
-      if (!aborter.signal.aborted) problem.replaceChildren(notice(messageOf(error), "bad"))
+      if (!aborter.signal.aborted) problem.replaceChildren(notice(describeFailure(error), "bad"))
     }
   }
 

@@ -14,13 +14,13 @@ import { address as place } from "../../trace/page/Tabs.ts"
 import { comparePage } from "./ComparePage.ts"
 import { insights } from "./Insights.ts"
 import { address, link, remember, route } from "./Router.ts"
-import { kept, sessionFilters } from "./SessionFilters.ts"
+import { selectFilterParameters, sessionFilters } from "./SessionFilters.ts"
 import { sessionPage } from "./SessionPage.ts"
 import { sessionTable } from "./SessionTable.ts"
 import * as StudioClient from "./StudioClient.ts"
-import { messageOf, notice } from "./Widgets.ts"
+import { describeFailure, notice } from "./Widgets.ts"
 
-interface Shown {
+interface DisplayedPage {
   readonly element: HTMLElement
   readonly close: () => void
   /** Told of a row that was selected in the timeline. */
@@ -32,36 +32,36 @@ interface Shown {
 const main = make("main", { id: "main", tabindex: "-1" })
 const nav = make("nav", { "aria-label": "Pages" })
 const home = make("span", { class: "home dim" })
-let shown: Shown | undefined
+let shown: DisplayedPage | undefined
 
 const pages = [["", "Sessions"], ["insights", "Insights"]] as const
 
 const drawNav = (): void => {
   const { page, parameters } = route()
   nav.replaceChildren(...pages.map(([name, label]) => {
-    const made = link(label, address(name, page === "" || page === "insights" ? kept(parameters) : undefined))
+    const made = link(label, address(name, page === "" || page === "insights" ? selectFilterParameters(parameters) : undefined))
     if (page === name) made.setAttribute("aria-current", "page")
     return made
   }))
 }
 
-const listPage = (): Shown => {
+const listPage = (): DisplayedPage => {
   const filters = sessionFilters(true)
   const { close, element } = sessionTable(filters)
   return { element: make("div", { class: "listPage" }, filters.element, element), close }
 }
 
-const insightsPage = (): Shown => {
+const insightsPage = (): DisplayedPage => {
   const filters = sessionFilters(false)
   const { close, element } = insights(filters)
   return { element: make("div", { class: "listPage" }, filters.element, element), close }
 }
 
-const failed = (message: string): Shown => ({ element: make("div", { class: "panel" }, notice(message, "bad"), link("Sessions", address(""))), close: () => undefined })
+const makeFailurePage = (message: string): DisplayedPage => ({ element: make("div", { class: "panel" }, notice(message, "bad"), link("Sessions", address(""))), close: () => undefined })
 
 const about = StudioClient.about()
 
-const pageOf = async (): Promise<Shown> => {
+const openPage = async (): Promise<DisplayedPage> => {
   const { id, page } = route()
   switch (page) {
     case "":
@@ -75,7 +75,7 @@ const pageOf = async (): Promise<Shown> => {
     case "compare":
       return comparePage()
     default:
-      return failed("There is no such page.")
+      return makeFailurePage("There is no such page.")
   }
 }
 
@@ -108,11 +108,11 @@ const show = async (): Promise<void> => {
   shown?.close()
   shown = undefined
   closeHelp()
-  let next: Shown
+  let next: DisplayedPage
   try {
-    next = await pageOf()
+    next = await openPage()
   } catch (error) {
-    next = failed(messageOf(error))
+    next = makeFailurePage(describeFailure(error))
   }
   if (current !== wanted) return next.close()
   shown = next
@@ -158,7 +158,7 @@ const drawHome = async (): Promise<void> => {
     // Shown on a narrow screen too, where the rest of it is not.
     home.classList.toggle("incomplete", unread > 0)
   } catch (error) {
-    home.textContent = messageOf(error)
+    home.textContent = describeFailure(error)
   }
   home.title = home.textContent
 }

@@ -7,7 +7,7 @@ import type { Aggregates } from "../StudioSums.ts"
 /** A request that failed; the message is for the user. */
 export class RequestFailed extends Error {}
 
-const problemOf = async (response: Response): Promise<string> => {
+const readProblem = async (response: Response): Promise<string> => {
   try {
     // The server answers failures by this type; another program in its place is caught below.
     const { error }: Problem = await response.json()
@@ -25,7 +25,7 @@ const ask = async (path: string, options?: RequestInit): Promise<Response> => {
     if (error instanceof DOMException && error.name === "AbortError") throw error
     throw new RequestFailed("The studio cannot be reached. Start hermes trace serve again, and open the address that it prints.")
   }
-  if (!response.ok) throw new RequestFailed(await problemOf(response))
+  if (!response.ok) throw new RequestFailed(await readProblem(response))
   return response
 }
 

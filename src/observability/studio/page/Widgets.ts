@@ -18,7 +18,7 @@ export const cacheShare = ({ cacheRead, cacheWrite, input }: Tokens): string =>
   cacheRead === 0 ? "" : `${Math.round(cacheRead / Math.max(1, input + cacheRead + cacheWrite) * 100)} %`
 
 /** Writes a cost; a lower bound where the price of some calls is unknown. */
-export const costOf = ({ cost, unpriced }: { readonly cost?: number | undefined; readonly unpriced?: number | undefined }): string =>
+export const formatCost = ({ cost, unpriced }: { readonly cost?: number | undefined; readonly unpriced?: number | undefined }): string =>
   cost === undefined ? unpriced !== undefined && unpriced > 0 ? "unknown" : "" : `${(unpriced ?? 0) > 0 ? "≥ " : ""}${dollars(cost) || "$0"}`
 
 const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })
@@ -50,7 +50,7 @@ export const figures = (totals: Totals & { readonly duration?: number }): Readon
   ...(totals.errors > 0 ? figure(exact(totals.errors), totals.errors === 1 ? "error" : "errors", true) : []),
   ...figure(tokenFlow(totals.tokens), "tokens"),
   ...figure(cacheShare(totals.tokens), "cached"),
-  ...figure(costOf(totals), ""),
+  ...figure(formatCost(totals), ""),
   ...figure(duration(totals.duration ?? 0), "")
 ]
 
@@ -59,7 +59,7 @@ export const notice = (text: string, kind: "info" | "bad" = "info"): HTMLElement
   make("p", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, text)
 
 /** Text of a failure for the user. */
-export const messageOf = (error: unknown): string =>
+export const describeFailure = (error: unknown): string =>
   error instanceof RequestFailed ? error.message : `The page failed: ${error instanceof Error ? error.message : String(error)}. Reload it.`
 
 /** A labelled field of a form. */
@@ -106,6 +106,6 @@ export const attempt = async (place: HTMLElement, what: () => Promise<void>): Pr
   try {
     await what()
   } catch (error) {
-    place.replaceChildren(notice(messageOf(error), "bad"))
+    place.replaceChildren(notice(describeFailure(error), "bad"))
   }
 }

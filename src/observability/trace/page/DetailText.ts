@@ -1,7 +1,7 @@
 /** Texts of the details: JSON as a tree, long texts folded, and a button that copies. */
 import { el } from "./Elements.ts"
 import { exact } from "./Figures.ts"
-import { holdsQuery, marked, query } from "./PageSearch.ts"
+import { holdsQuery, appendMarked, query } from "./PageSearch.ts"
 
 /** Bounds from which on a text is folded. */
 const longLines = 24
@@ -18,7 +18,7 @@ const mostEntries = 500
 const openEntries = 30
 
 /** Reads a text that is a JSON object or array. */
-export const parsed = (text: string): unknown => {
+export const parseJsonText = (text: string): unknown => {
   if (text.length > longestJson || !/^\s*[[{]/u.test(text)) return undefined
   try {
     return JSON.parse(text)
@@ -28,10 +28,10 @@ export const parsed = (text: string): unknown => {
 }
 
 /** Shows a text; the rest of a long one is behind a button. */
-export const folded = (text: string): HTMLElement => {
+export const renderFoldedText = (text: string): HTMLElement => {
   const lines = text.split("\n")
   const pre = el("pre")
-  if (lines.length <= longLines && text.length <= longText) return marked(pre, text)
+  if (lines.length <= longLines && text.length <= longText) return appendMarked(pre, text)
   const begin = lines.slice(0, longLines).join("\n").slice(0, longText)
   const all = `show all: ${exact(lines.length)} lines, ${exact(text.length)} characters`
   const asked = query()
@@ -39,7 +39,7 @@ export const folded = (text: string): HTMLElement => {
   const more = el("button", "more")
   const draw = (): void => {
     pre.replaceChildren()
-    marked(pre, isWhole ? text : begin)
+    appendMarked(pre, isWhole ? text : begin)
     more.textContent = isWhole ? "show less" : all
   }
   more.addEventListener("click", () => {
@@ -58,10 +58,10 @@ const scalarLine = (key: string | undefined, value: unknown): HTMLElement => {
   const line = el("div", "j-line")
   line.append(...label(key))
   if (typeof value === "string" && (value.includes("\n") || value.length > longString)) {
-    const block = folded(value)
+    const block = renderFoldedText(value)
     block.classList.add("j-text")
     line.append(block)
-  } else line.append(marked(el("span", value === null ? "j-null" : `j-${typeof value}`), JSON.stringify(value)))
+  } else line.append(appendMarked(el("span", value === null ? "j-null" : `j-${typeof value}`), JSON.stringify(value)))
   return line
 }
 
@@ -99,8 +99,8 @@ const jsonTree = (key: string | undefined, value: unknown, depth: number): HTMLE
 
 /** Shows a text: as a tree when it is JSON. */
 export const shownText = (text: string): HTMLElement => {
-  const value = parsed(text)
-  return value === undefined ? folded(text) : jsonTree(undefined, value, 0)
+  const value = parseJsonText(text)
+  return value === undefined ? renderFoldedText(text) : jsonTree(undefined, value, 0)
 }
 
 /** A button that copies a text. */

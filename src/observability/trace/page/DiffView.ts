@@ -1,11 +1,11 @@
 /** Details of a change: the row of both runs, and their texts compared line by line. */
 import type { Change } from "../Diff.ts"
 import type { Detail, Row } from "../Row.ts"
-import { folded } from "./DetailText.ts"
+import { renderFoldedText } from "./DetailText.ts"
 import { el } from "./Elements.ts"
 import { data, sides } from "./PageState.ts"
 import { facts } from "./RowDetails.ts"
-import { kindOf } from "./Timeline.ts"
+import { renderKind } from "./Timeline.ts"
 
 /** Cells of the table of a comparison, at most; beyond, both texts are shown. */
 const mostCells = 4e6
@@ -45,7 +45,7 @@ const lineDiff = (left: string, right: string): ReadonlyArray<Line> | undefined 
   return lines
 }
 
-const textOf = (one: Detail | undefined): string =>
+const joinDetailText = (one: Detail | undefined): string =>
   one === undefined ? "" : [one.text, ...(one.parts ?? []).map((part) => data.pool[part])].filter(Boolean).join("\n")
 
 const classes: Readonly<Record<Line[0], string>> = { " ": "", "-": "minus", "+": "plus" }
@@ -53,23 +53,23 @@ const classes: Readonly<Record<Line[0], string>> = { " ": "", "-": "minus", "+":
 /** Compares two texts, or shows one after the other when they are too long. */
 const comparison = (left: string, right: string): ReadonlyArray<HTMLElement> => {
   const lines = lineDiff(left, right)
-  if (lines === undefined) return [folded(left), folded(right)]
+  if (lines === undefined) return [renderFoldedText(left), renderFoldedText(right)]
   const pre = el("pre", "lines")
   pre.append(...lines.map(([sign, line]) => el("span", classes[sign], `${sign} ${line}\n`)))
   return [pre]
 }
 
 /** Compares all details of two rows; those without a difference come last, folded. */
-const compared = (left: Row | undefined, right: Row | undefined): HTMLElement => {
+const renderComparison = (left: Row | undefined, right: Row | undefined): HTMLElement => {
   const box = el("div")
   const same = el("div")
   const of = (row: Row | undefined): ReadonlyArray<Detail> => row?.details ?? []
   for (const title of new Set([...of(left), ...of(right)].map((one) => one.title))) {
-    const [a, b] = [textOf(of(left).find((one) => one.title === title)), textOf(of(right).find((one) => one.title === title))]
+    const [a, b] = [joinDetailText(of(left).find((one) => one.title === title)), joinDetailText(of(right).find((one) => one.title === title))]
     const isFolded = [...of(left), ...of(right)].some((one) => one.title === title && one.folded)
     if (a === b || isFolded) {
       const kept = el("details", "message")
-      kept.append(el("summary", "", a === b ? `${title}: the same in both` : title), ...a === b ? [folded(a)] : comparison(a, b))
+      kept.append(el("summary", "", a === b ? `${title}: the same in both` : title), ...a === b ? [renderFoldedText(a)] : comparison(a, b))
       same.append(kept)
     } else box.append(el("h3", "", title), ...comparison(a, b))
   }
@@ -83,13 +83,13 @@ export const changeDetails = (change: Change): HTMLElement => {
   const box = el("div")
   const head = el("h2")
   const row = left ?? right
-  if (row !== undefined) head.append(kindOf(row), " ", row.name, el("span", "status", change.state))
+  if (row !== undefined) head.append(renderKind(row), " ", row.name, el("span", "status", change.state))
   const both = el("div", "sides")
   for (const [index, one] of [left, right].entries()) {
     const side = el("div")
     side.append(el("h3", "", data.runs[index]?.name), one === undefined ? el("p", "dim", "not in this run") : facts(one))
     both.append(side)
   }
-  box.append(head, both, compared(left, right))
+  box.append(head, both, renderComparison(left, right))
   return box
 }

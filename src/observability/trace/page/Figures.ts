@@ -21,7 +21,7 @@ export const duration = (millis: number): string => {
 }
 
 /** Writes the duration of a row. */
-export const lasted = (row: Row): string => duration(row.end - row.start)
+export const formatRowDuration = (row: Row): string => duration(row.end - row.start)
 
 /** Writes a cost in US dollars; empty for none. */
 export const dollars = (cost: number): string => cost > 0 ? `$${cost.toFixed(4)}` : ""

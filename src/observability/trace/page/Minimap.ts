@@ -1,10 +1,10 @@
 /** The map above the timeline: always the whole run, parallel rows in lanes, and the zoomed part of it. Dragging zooms and moves the zoom. */
 import type { Row } from "../Row.ts"
 import { colours, el } from "./Elements.ts"
-import { lasted } from "./Figures.ts"
+import { formatRowDuration } from "./Figures.ts"
 import { type Extent, extent, inScale, isDiff, rows, state, visible, whole, zoomTo } from "./PageState.ts"
 import { reveal } from "./Selection.ts"
-import { colourOf } from "./Timeline.ts"
+import { getBarColour } from "./Timeline.ts"
 import { byId, map, viewer } from "./Skeleton.ts"
 
 /** Height of a lane and of the axis above the lanes, in pixels. */
@@ -42,7 +42,7 @@ const drawAxis = (): void => {
 /** Tells if a row has a bar of its own; the agent at the top is as long as everything. */
 const isOnMap = (row: Row): boolean => row.kind !== "agent" || row.depth > 0
 
-const laneOf = (row: Row): number => Math.min(row.depth - 1 + row.lane, lanes - 1)
+const computeLane = (row: Row): number => Math.min(row.depth - 1 + row.lane, lanes - 1)
 
 const shownRows = (): ReadonlyArray<Row> => {
   const all = rows()
@@ -78,9 +78,9 @@ const drawBar = (pen: CanvasRenderingContext2D, row: Row, width: number): void =
   const left = Math.max(0, (where.from - from) / (to - from) * width)
   const right = Math.min(width, (where.to - from) / (to - from) * width)
   if (right < 0 || left > width || right < left) return
-  const y = axisHeight + Math.max(0, laneOf(row)) * laneHeight
+  const y = axisHeight + Math.max(0, computeLane(row)) * laneHeight
   pen.globalAlpha = row.kind === "agent" ? 0.35 : 1
-  pen.fillStyle = colourOf(row)
+  pen.fillStyle = getBarColour(row)
   pen.fillRect(left, y, Math.max(1.5, right - left), laneHeight - 2)
   pen.globalAlpha = 1
   if (row.id === state.selected) {
@@ -89,7 +89,7 @@ const drawBar = (pen: CanvasRenderingContext2D, row: Row, width: number): void =
   }
 }
 
-const pixelsOf = (zoom: Extent): Extent => {
+const toPixels = (zoom: Extent): Extent => {
   const { from, to } = whole()
   const scale = map.clientWidth / (to - from)
   return { from: (zoom.from - from) * scale, to: (zoom.to - from) * scale }
@@ -97,7 +97,7 @@ const pixelsOf = (zoom: Extent): Extent => {
 
 /** Veils what is outside of the zoomed part, and frames it. */
 const drawZoom = (pen: CanvasRenderingContext2D, zoom: Extent, width: number, height: number): void => {
-  const { from, to } = pixelsOf(zoom)
+  const { from, to } = toPixels(zoom)
   pen.fillStyle = colours.panel
   pen.globalAlpha = 0.72
   pen.fillRect(0, 0, from, height)
@@ -156,7 +156,7 @@ const nearest = (x: number, y: number): number => {
     if (where === undefined || !isOnMap(row)) return
     // Among rows around the point the shortest wins.
     const away = at < where.from ? where.from - at : at > where.to ? at - where.to : (where.to - where.from) / 1e6
-    const off = away / (to - from) + Math.abs(laneOf(row) - lane) * 0.02
+    const off = away / (to - from) + Math.abs(computeLane(row) - lane) * 0.02
     if (off < distance) {
       distance = off
       best = place
@@ -167,14 +167,14 @@ const nearest = (x: number, y: number): number => {
 
 const isInZoom = (x: number): boolean => {
   if (state.zoom === undefined) return false
-  const { from, to } = pixelsOf(state.zoom)
+  const { from, to } = toPixels(state.zoom)
   return x >= from && x <= to
 }
 
 const onMove = (x: number, y: number): void => {
   if (dragged === undefined) {
     const row = shownRows()[nearest(x, y)]
-    map.title = row === undefined ? "" : [row.name, row.text.slice(0, 80), lasted(row)].filter(Boolean).join("\n")
+    map.title = row === undefined ? "" : [row.name, row.text.slice(0, 80), formatRowDuration(row)].filter(Boolean).join("\n")
     map.style.cursor = isInZoom(x) ? "grab" : "crosshair"
     return
   }

@@ -1,7 +1,7 @@
 /** Keys of the viewer; the dialog that lists them is in `Skeleton`. */
 import { rowHeight } from "./Elements.ts"
 import { clearQuery, fold } from "./Filters.ts"
-import { extent, isDiff, isParent, placeOf, rezoom, rows, state, zoomTo } from "./PageState.ts"
+import { extent, isDiff, isParent, findPlace, rezoom, rows, state, zoomTo } from "./PageState.ts"
 import { closeDetails, showTotals } from "./DetailPane.ts"
 import { go, nextFailure, reveal } from "./Selection.ts"
 import { byId, detail, help, list, search, viewer } from "./Skeleton.ts"
@@ -9,7 +9,7 @@ import { byId, detail, help, list, search, viewer } from "./Skeleton.ts"
 const hasModifier = (event: KeyboardEvent): boolean => event.ctrlKey || event.metaKey || event.altKey
 
 /** Place that a key moves the selection to, before it is kept within the list. */
-const moved = (key: string, from: number, last: number): number | undefined => {
+const computeTarget = (key: string, from: number, last: number): number | undefined => {
   const page = Math.max(1, Math.floor(list.clientHeight / rowHeight) - 1)
   switch (key) {
     case "ArrowDown":
@@ -46,9 +46,9 @@ const foldOrStep = (event: KeyboardEvent, place: number): void => {
 
 const onList = (event: KeyboardEvent): void => {
   if (hasModifier(event) || state.shown.length === 0) return
-  const place = placeOf(state.selected)
+  const place = findPlace(state.selected)
   const last = state.shown.length - 1
-  const to = moved(event.key, place, last)
+  const to = computeTarget(event.key, place, last)
   if (to !== undefined) {
     event.preventDefault()
     reveal(Math.max(0, Math.min(last, to)))
@@ -64,7 +64,7 @@ const onSearch = (event: KeyboardEvent): void => {
   } else if ((event.key === "Enter" || event.key === "ArrowDown") && state.shown.length > 0) {
     event.preventDefault()
     list.focus()
-    if (placeOf(state.selected) < 0) reveal(0)
+    if (findPlace(state.selected) < 0) reveal(0)
   }
 }
 

@@ -34,7 +34,7 @@ export const matcher = (): (row: Row) => boolean => {
 export const holdsQuery = (value: unknown): boolean => query() !== "" && JSON.stringify(value).toLowerCase().includes(query())
 
 /** Appends a text to an element, with the hits of the query marked, and returns the element. */
-export const marked = <E extends HTMLElement>(node: E, text: string): E => {
+export const appendMarked = <E extends HTMLElement>(node: E, text: string): E => {
   const asked = query()
   const lower = asked === "" ? "" : text.toLowerCase()
   let from = 0

@@ -88,9 +88,9 @@ export const sides = (change: Change): readonly [left: Row | undefined, right: R
 ]
 
 /** Place of a key among the shown ones; -1 when it is hidden. */
-export const placeOf = (key: number): number => state.shown.indexOf(key)
+export const findPlace = (key: number): number => state.shown.indexOf(key)
 
-interface Inside {
+interface RunExtents {
   readonly parents: ReadonlySet<number>
   /** Number of earlier attempts of a model call that was retried, by its row. */
   readonly retries: ReadonlyMap<number, number>
@@ -98,15 +98,15 @@ interface Inside {
   readonly limits: Readonly<Record<"time" | "tokens", Extent>>
 }
 
-let insides: ReadonlyArray<Inside> = []
+let insides: ReadonlyArray<RunExtents> = []
 
-const inside = (): Inside | undefined => insides[state.view]
+const inside = (): RunExtents | undefined => insides[state.view]
 
 /** Tells if a row of the run in view has rows inside. */
 export const isParent = (row: Row): boolean => inside()?.parents.has(row.id) ?? false
 
 /** Number of attempts that a model call needed before; they are inside of it. */
-export const retriesOf = (row: Row): number => inside()?.retries.get(row.id) ?? 0
+export const countRetries = (row: Row): number => inside()?.retries.get(row.id) ?? 0
 
 export { isFailed as isBad } from "../Row.ts"
 
@@ -138,7 +138,7 @@ const timeLimits = (run: Run): Extent => {
   return from === Infinity ? { from: 0, to: Math.max(to, 1) } : { from, to: Math.max(to, from + 1) }
 }
 
-const insideOf = (run: Run): Inside => {
+const computeRunExtents = (run: Run): RunExtents => {
   const retries = new Map<number, number>()
   for (const row of run.rows) {
     if (row.kind === "llm" && run.rows[row.parent]?.kind === "llm") retries.set(row.parent, (retries.get(row.parent) ?? 0) + 1)
@@ -156,7 +156,7 @@ const insideOf = (run: Run): Inside => {
 const take = (given: Data): void => {
   data = given
   changes = given.diff ?? []
-  insides = given.runs.map(insideOf)
+  insides = given.runs.map(computeRunExtents)
 }
 
 /** Keys of rows that are folded at first: earlier attempts of a model call. */
@@ -186,13 +186,13 @@ export const update = (given: Data): void => {
   const known = new Set(inside()?.retries.keys())
   take(given)
   const ids = new Map(rows().map((row) => [identity(row), row.id]))
-  const kept = (key: number): number => {
+  const findKey = (key: number): number => {
     const [old, now] = [before[key], rows()[key]]
     if (old === undefined) return -1
     return now !== undefined && identity(now) === identity(old) ? key : ids.get(identity(old)) ?? -1
   }
-  state.selected = kept(state.selected)
-  state.folded = new Set([...state.folded].map(kept).filter((key) => key >= 0))
+  state.selected = findKey(state.selected)
+  state.folded = new Set([...state.folded].map(findKey).filter((key) => key >= 0))
   for (const key of foldedFirst()) if (!known.has(key)) state.folded.add(key)
   loaded.emit()
 }

@@ -1,17 +1,17 @@
 /** Details of a row: the rows around it, its numbers, and everything that it holds, as text. */
 import type { Detail, Row } from "../Row.ts"
-import { copier, parsed, shownText } from "./DetailText.ts"
+import { copier, parseJsonText, shownText } from "./DetailText.ts"
 import { el } from "./Elements.ts"
-import { dollars, exact, lasted, tokens } from "./Figures.ts"
+import { dollars, exact, formatRowDuration, tokens } from "./Figures.ts"
 import { holdsQuery } from "./PageSearch.ts"
 import { data, isBad, rows } from "./PageState.ts"
 import { go } from "./Selection.ts"
 import { totalTables } from "./Subtotals.ts"
-import { kindOf } from "./Timeline.ts"
+import { renderKind } from "./Timeline.ts"
 
 /** Role and beginning of a message of a request. */
-const summaryOf = (text: string, index: number): string => {
-  const value = parsed(text)
+const summarizeMessage = (text: string, index: number): string => {
+  const value = parseJsonText(text)
   const { content, role }: { readonly content?: unknown; readonly role?: unknown } = typeof value === "object" && value !== null ? value : {}
   const begin = typeof content === "string" ? content.replace(/\s+/gu, " ").slice(0, 90) : ""
   return `${role ? String(role) : `message ${index + 1}`}${begin === "" ? "" : `: ${begin}`}`
@@ -20,7 +20,7 @@ const summaryOf = (text: string, index: number): string => {
 /** A message of a request, made when it is opened; the last one is open. */
 const messageBox = (text: string, index: number, isOpen: boolean): HTMLElement => {
   const box = el("details", "message")
-  box.append(el("summary", "", summaryOf(text, index)))
+  box.append(el("summary", "", summarizeMessage(text, index)))
   box.addEventListener("toggle", () => {
     if (box.open && box.children.length === 1) box.append(shownText(text))
   })
@@ -55,7 +55,7 @@ const section = (one: Detail): HTMLElement => {
   return box
 }
 
-const cached = (row: Row): string =>
+const formatCachedTokens = (row: Row): string =>
   row.cachedTokens > 0
     ? `${exact(row.cachedTokens)} (${Math.round(row.cachedTokens / Math.max(1, row.promptTokens) * 100)} % of the prompt)`
     : ""
@@ -68,9 +68,9 @@ export const facts = (row: Row): HTMLElement => {
     ["model", row.model],
     ["status", row.status],
     ["start", start],
-    ["time", lasted(row)],
+    ["time", formatRowDuration(row)],
     ["tokens", tokens(row)],
-    ["cached", cached(row)],
+    ["cached", formatCachedTokens(row)],
     ["cost", dollars(row.cost)]
   ]
   const box = el("dl")
@@ -106,7 +106,7 @@ export const rowDetails = (row: Row): HTMLElement => {
   const box = el("div")
   if (row.parent >= 0) box.append(trail(row))
   const head = el("h2")
-  head.append(kindOf(row), " ", row.name)
+  head.append(renderKind(row), " ", row.name)
   box.append(head, facts(row))
   if (row.kind === "agent") box.append(el("h3", "", "Totals, with sub-agents"), ...totalTables([row, ...inside(row)]))
   box.append(...row.details.map(section))

@@ -2,7 +2,7 @@
 import { rowHeight } from "./Elements.ts"
 import { choose, clearFilters } from "./Filters.ts"
 import { query } from "./PageSearch.ts"
-import { changes, isBad, isDiff, placeOf, redraw, rows, selected, state } from "./PageState.ts"
+import { changes, isBad, isDiff, findPlace, redraw, rows, selected, state } from "./PageState.ts"
 import { list } from "./Skeleton.ts"
 
 /** Selects an entry by its key. */
@@ -29,9 +29,9 @@ export const go = (key: number): void => {
     const all = rows()
     for (let at = all[key]; at !== undefined && at.parent >= 0; at = all[at.parent]) state.folded.delete(at.parent)
     choose()
-    if (placeOf(key) < 0) clearFilters()
+    if (findPlace(key) < 0) clearFilters()
   }
-  const place = placeOf(key)
+  const place = findPlace(key)
   if (place >= 0) reveal(place)
 }
 
@@ -42,12 +42,12 @@ const isNotable = (key: number): boolean => {
 }
 
 /** Keys among which the next failure is looked for: those in folded rows too. */
-const searched = (): ReadonlyArray<number> =>
+const listSearchedKeys = (): ReadonlyArray<number> =>
   isDiff() || query() !== "" || state.failed ? state.shown : rows().flatMap((row) => state.hidden.has(row.kind) ? [] : [row.id])
 
 /** Selects the next failure or change in a direction, around the end. */
 export const nextFailure = (step: 1 | -1): void => {
-  const keys = searched()
+  const keys = listSearchedKeys()
   const selected = keys.indexOf(state.selected)
   const from = selected < 0 && step < 0 ? 0 : selected
   for (let tried = 1; tried <= keys.length; tried++) {

@@ -17,7 +17,7 @@ const steps: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowLeft: -1 }
 
 let tabs: ReadonlyArray<HTMLElement> = []
 
-const tabOf = (name: string, view: number): HTMLElement => {
+const makeTab = (name: string, view: number): HTMLElement => {
   const tab = el("button", "tab", name)
   tab.title = name
   tab.setAttribute("role", "tab")
@@ -68,22 +68,22 @@ export const remember = (): void => {
   address.write(place)
 }
 
-const numberOf = (place: URLSearchParams, name: string): number => Number(place.get(name) ?? NaN)
+const readNumber = (place: URLSearchParams, name: string): number => Number(place.get(name) ?? NaN)
 
 /** Shows the view and the entry that the address names; false when it names none of this page. */
 export const restore = (): boolean => {
   const place = address.read()
-  const view = numberOf(place, "view")
+  const view = readNumber(place, "view")
   if (!Number.isInteger(view) || view < 0 || view >= tabs.length) return false
   show(view)
-  const key = numberOf(place, "row")
+  const key = readNumber(place, "row")
   if (Number.isInteger(key) && key >= 0 && key < total()) go(key)
   return true
 }
 
 /** Makes the tabs of the loaded runs. */
 export const makeTabs = (): void => {
-  tabs = names().map(tabOf)
+  tabs = names().map(makeTab)
   byId("views").replaceChildren(...tabs)
   byId("views").hidden = tabs.length < 2
 }

@@ -2,10 +2,10 @@
 import type { Change } from "../Diff.ts"
 import type { Row } from "../Row.ts"
 import { colours, el, glyphs, rowHeight } from "./Elements.ts"
-import { dollars, lasted, tokens } from "./Figures.ts"
+import { dollars, formatRowDuration, tokens } from "./Figures.ts"
 import { fold } from "./Filters.ts"
-import { marked } from "./PageSearch.ts"
-import { changes, extent, isBad, isDiff, isParent, placeOf, retriesOf, rows, sides, state, visible } from "./PageState.ts"
+import { appendMarked } from "./PageSearch.ts"
+import { changes, extent, isBad, isDiff, isParent, findPlace, countRetries, rows, sides, state, visible } from "./PageState.ts"
 import { select } from "./Selection.ts"
 import { list, room } from "./Skeleton.ts"
 
@@ -16,17 +16,17 @@ const margin = 8
 const deepest = 24
 
 /** Colour of a row's bar. */
-export const colourOf = (row: Row): string => isBad(row) ? colours.bad : colours[row.kind]
+export const getBarColour = (row: Row): string => isBad(row) ? colours.bad : colours[row.kind]
 
 /** The glyph of a row's kind. */
-export const kindOf = (row: Row): HTMLElement => {
+export const renderKind = (row: Row): HTMLElement => {
   const mark = el("span", "kind", glyphs[row.kind])
-  mark.style.color = colourOf(row)
+  mark.style.color = getBarColour(row)
   mark.title = row.kind
   return mark
 }
 
-const barOf = (row: Row): HTMLElement => {
+const renderBar = (row: Row): HTMLElement => {
   const track = el("span", "track")
   const where = extent(row)
   const { from, to } = visible()
@@ -37,7 +37,7 @@ const barOf = (row: Row): HTMLElement => {
   const bar = el("span", "bar")
   bar.style.left = `${Math.min(left, 99.6)}%`
   bar.style.width = `${Math.max(0, right - left)}%`
-  bar.style.background = colourOf(row)
+  bar.style.background = getBarColour(row)
   if (row.kind === "agent") bar.classList.add("around")
   track.append(bar)
   return track
@@ -72,15 +72,15 @@ const rowEntry = (row: Row, place: number): HTMLElement => {
       fold(row, !isFolded)
     })
   }
-  const text = marked(el("span", "text"), row.text)
-  const retries = retriesOf(row)
+  const text = appendMarked(el("span", "text"), row.text)
+  const retries = countRetries(row)
   if (retries > 0) text.prepend(el("span", "status bad", retries === 1 ? "1 retry" : `${retries} retries`), " ")
   if (row.task !== "") text.prepend(el("span", "status", row.task), " ")
   if (hasNotableStatus(row)) text.prepend(el("span", isBad(row) ? "status bad" : "status", row.status), " ")
-  what.append(caret, kindOf(row), marked(el("span", "name"), row.name), text)
-  node.append(what, el("span", "cost", tokens(row)), barOf(row), el("span", "time", lasted(row)))
+  what.append(caret, renderKind(row), appendMarked(el("span", "name"), row.name), text)
+  node.append(what, el("span", "cost", tokens(row)), renderBar(row), el("span", "time", formatRowDuration(row)))
   const used = tokens(row)
-  node.title = [row.name, row.status, lasted(row), used === "" ? "" : `${used} tokens`, dollars(row.cost)].filter(Boolean).join(" · ")
+  node.title = [row.name, row.status, formatRowDuration(row), used === "" ? "" : `${used} tokens`, dollars(row.cost)].filter(Boolean).join(" · ")
   return node
 }
 
@@ -93,7 +93,7 @@ const half = (row: Row | undefined): HTMLElement => {
   const what = el("span", "what")
   what.style.paddingLeft = `${Math.min(row.depth, deepest) * 12}px`
   const text = `${hasNotableStatus(row) ? `${row.status} ` : ""}${row.text}`
-  what.append(kindOf(row), marked(el("span", "name"), row.name), marked(el("span", "text"), text))
+  what.append(renderKind(row), appendMarked(el("span", "name"), row.name), appendMarked(el("span", "text"), text))
   node.append(what)
   return node
 }
@@ -125,7 +125,7 @@ export const drawTimeline = (): void => {
   const nodes: Array<HTMLElement> = []
   for (let place = first; place < last; place++) nodes.push(...entryAt(place))
   room.replaceChildren(...nodes)
-  if (placeOf(state.selected) >= 0) list.setAttribute("aria-activedescendant", `row-${state.selected}`)
+  if (findPlace(state.selected) >= 0) list.setAttribute("aria-activedescendant", `row-${state.selected}`)
   else list.removeAttribute("aria-activedescendant")
 }
 

@@ -23,12 +23,12 @@ const formats = {
 }
 type Format = keyof typeof formats
 
-const formatOf = (name: string): Format | undefined =>
+const findFormat = (name: string): Format | undefined =>
   (Object.keys(formats) as ReadonlyArray<Format>) // the keys of a constant record
     .find((format) => name.endsWith(format))
 
 /** True when a file name in lower case is that of a document whose text can be extracted. */
-export const isDocument = (name: string): boolean => formatOf(name) !== undefined
+export const isDocument = (name: string): boolean => findFormat(name) !== undefined
 
 const sharedStrings = "xl/sharedStrings.xml"
 
@@ -36,7 +36,7 @@ const sharedStrings = "xl/sharedStrings.xml"
 type Visit = (event: Xml.Event) => void
 
 /** Text between paragraph ends: `w:t` of Word and `a:t` of PowerPoint. */
-const paragraphs = (lines: Array<string>): Visit => {
+const makeParagraphVisitor = (lines: Array<string>): Visit => {
   let line = ""
   let inText = false
   return (event) => {
@@ -55,7 +55,7 @@ const paragraphs = (lines: Array<string>): Visit => {
 }
 
 /** The shared texts of a workbook, by their index; phonetic hints are left out. */
-const shared = (texts: Array<string>): Visit => {
+const makeSharedTextVisitor = (texts: Array<string>): Visit => {
   let text = ""
   let inText = false
   let phonetic = false
@@ -75,14 +75,14 @@ const shared = (texts: Array<string>): Visit => {
 }
 
 /** Zero-based column of a cell reference such as `AB12`. */
-const columnOf = (reference: string): number => {
+const parseColumn = (reference: string): number => {
   let column = 0
   for (const letter of reference.match(/^[A-Z]{1,3}/)?.[0] ?? "A") column = column * 26 + letter.charCodeAt(0) - 64
   return column - 1
 }
 
 /** The rows of a sheet, a line each. */
-const rows = (lines: Array<string>, texts: ReadonlyArray<string>): Visit => {
+const makeRowVisitor = (lines: Array<string>, texts: ReadonlyArray<string>): Visit => {
   let cells: Array<string> = []
   let column = 0
   let type = ""
@@ -92,7 +92,7 @@ const rows = (lines: Array<string>, texts: ReadonlyArray<string>): Visit => {
     if (event._tag === "StartElement") {
       if (event.name === "c") {
         const reference = event.attributes["r"]
-        column = reference === undefined ? cells.length : columnOf(reference)
+        column = reference === undefined ? cells.length : parseColumn(reference)
         type = event.attributes["t"] ?? ""
         value = ""
       } else if (event.name === "v" || event.name === "t") inValue = true
@@ -110,7 +110,7 @@ const rows = (lines: Array<string>, texts: ReadonlyArray<string>): Visit => {
 }
 
 /** The wanted parts of a document, by name. */
-const unpack = Effect.fnUntraced(function*(bytes: Uint8Array, wanted: RegExp) {
+const unpackParts = Effect.fnUntraced(function*(bytes: Uint8Array, wanted: RegExp) {
   const Zip = yield* Effect.promise(() => import("effect/encoding/Zip"))
   const parts = new Map<string, Uint8Array>()
   let unpacked = 0
@@ -133,10 +133,10 @@ const unpack = Effect.fnUntraced(function*(bytes: Uint8Array, wanted: RegExp) {
 })
 
 /** Names with their numbers in order: `sheet2` before `sheet10`. */
-const inOrder = (names: Iterable<string>): ReadonlyArray<string> =>
+const sortNaturally = (names: Iterable<string>): ReadonlyArray<string> =>
   Array.from(names).sort(new Intl.Collator("en", { numeric: true }).compare)
 
-const read = (part: Uint8Array, visit: Visit) =>
+const readPart = (part: Uint8Array, visit: Visit) =>
   Effect.flatMap(Effect.promise(() => import("effect/encoding/Xml")), (Xml) =>
     Stream.make(part).pipe(
       Stream.pipeThroughChannel(Xml.decode()),
@@ -146,16 +146,16 @@ const read = (part: Uint8Array, visit: Visit) =>
 /** The text of a document whose file name satisfies {@link isDocument}. */
 export const extract: (name: string, bytes: Uint8Array) => Effect.Effect<string, Problem.Problem> = Effect.fnUntraced(
   function*(name, bytes) {
-    const format = formatOf(name) ?? ".docx"
-    const parts = yield* unpack(bytes, formats[format])
+    const format = findFormat(name) ?? ".docx"
+    const parts = yield* unpackParts(bytes, formats[format])
     const texts: Array<string> = []
     const strings = parts.get(sharedStrings)
-    if (strings !== undefined) yield* read(strings, shared(texts))
+    if (strings !== undefined) yield* readPart(strings, makeSharedTextVisitor(texts))
     const lines: Array<string> = []
-    for (const [index, part] of inOrder(parts.keys()).filter((part) => part !== sharedStrings).entries()) {
+    for (const [index, part] of sortNaturally(parts.keys()).filter((part) => part !== sharedStrings).entries()) {
       if (format !== ".docx") lines.push(`# ${format === ".xlsx" ? "Sheet" : "Slide"} ${index + 1}`)
       const bytes = parts.get(part)
-      if (bytes !== undefined) yield* read(bytes, format === ".xlsx" ? rows(lines, texts) : paragraphs(lines))
+      if (bytes !== undefined) yield* readPart(bytes, format === ".xlsx" ? makeRowVisitor(lines, texts) : makeParagraphVisitor(lines))
     }
     return lines.length === 0 ? "" : `${lines.join("\n")}\n`
   },
@@ -187,22 +187,22 @@ const NotebookFile = Schema.fromJsonString(Schema.Struct({
 const decodeNotebook = Schema.decodeUnknownOption(NotebookFile)
 const isNotebookSource = Schema.is(NotebookSource)
 
-const joined = (source: typeof NotebookSource.Type): string => typeof source === "string" ? source : source.join("")
+const joinSource = (source: typeof NotebookSource.Type): string => typeof source === "string" ? source : source.join("")
 
-const outputText = ({ text, data = {}, ename, evalue }: typeof NotebookOutput.Type): string => {
-  if (text !== undefined) return joined(text)
+const renderOutput = ({ text, data = {}, ename, evalue }: typeof NotebookOutput.Type): string => {
+  if (text !== undefined) return joinSource(text)
   if (ename !== undefined) return `${ename}: ${evalue ?? ""}`
   const shown = data["text/plain"]
-  if (isNotebookSource(shown)) return joined(shown)
+  if (isNotebookSource(shown)) return joinSource(shown)
   return `[${Object.keys(data).join(", ") || "no text"}]`
 }
 
 /** The cells of a notebook as text, or none where the text is not a notebook. */
-export const notebookText = (json: string): Option.Option<string> =>
+export const renderNotebook = (json: string): Option.Option<string> =>
   Option.map(decodeNotebook(json), ({ cells }) =>
     cells.map(({ cell_type, source, outputs = [] }, index) => {
-      const head = `# [cell ${index + 1}: ${cell_type}]\n${joined(source).trimEnd()}\n`
+      const head = `# [cell ${index + 1}: ${cell_type}]\n${joinSource(source).trimEnd()}\n`
       return outputs.length === 0
         ? head
-        : `${head}# [output of cell ${index + 1}]\n${outputs.map((output) => outputText(output).trimEnd()).join("\n")}\n`
+        : `${head}# [output of cell ${index + 1}]\n${outputs.map((output) => renderOutput(output).trimEnd()).join("\n")}\n`
     }).join("\n"))

@@ -30,7 +30,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
-import { unifiedDiff } from "../../../domain/FileChange.ts"
+import { makeUnifiedDiff } from "../../../domain/FileChange.ts"
 import * as Redaction from "../../../domain/Redaction.ts"
 import type { ToolArguments } from "../../../middleware/Kind.ts"
 import { CommandEnvironment, type Service as EnvironmentService } from "../../../environment/CommandEnvironment.ts"
@@ -45,7 +45,7 @@ import * as Danger from "../../danger/Danger.ts"
 import * as RepositorySettings from "../../fence/RepositorySettings.ts"
 import * as TreePrograms from "../../fence/TreePrograms.ts"
 import * as V4A from "../patch/V4A.ts"
-import { canonical, expandHome, Places, type Service as PlacesOf } from "./Places.ts"
+import { toCanonicalPath, expandHome, Places, type Service as PlacesOf } from "./Places.ts"
 import * as Problem from "./Problem.ts"
 
 /** Refusal of a path: the reason, and what to do instead. */
@@ -54,7 +54,7 @@ interface Denial {
   readonly advice: string
 }
 
-const within = (path: string, root: string): boolean => path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`)
+const isWithin = (path: string, root: string): boolean => path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`)
 
 const systemTrees = [
   "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr",
@@ -80,19 +80,19 @@ const endlessDevice =
   /^\/(dev\/(zero|full|u?random|stdin|stdout|stderr|tty[^/]*|console|ptmx|pts\/.*|fd\/.*)|proc\/(kmsg|kcore|[^/]+\/fd\/[0-2])|sys\/.*\/trace_pipe(_raw)?)$/
 
 /** A home directory in the form that paths are compared in, without a slash at its end. */
-const folded = (home: string): string => (home === "/" ? "" : home).toLowerCase()
+const foldHome = (home: string): string => (home === "/" ? "" : home).toLowerCase()
 
 const askTheUser = "Ask the user for the one value that you need."
 
-const credential = (path: string, places: PlacesOf): boolean =>
+const isCredential = (path: string, places: PlacesOf): boolean =>
   isPlainSecret(path) ||
   processMaps.test(path) ||
-  places.agentHomes.some((home) => within(path, folded(home)) && isOwnSecret(path.slice(folded(home).length + 1))) ||
+  places.agentHomes.some((home) => isWithin(path, foldHome(home)) && isOwnSecret(path.slice(foldHome(home).length + 1))) ||
   places.homes.some((home) => {
-    const root = folded(home)
+    const root = foldHome(home)
     return credentialFiles.some((name) => path === `${root}/${name}`) ||
-      credentialDirectories.some((name) => within(path, `${root}/${name}`)) &&
-        !(within(path, `${root}/.ssh`) && publicFile.test(path))
+      credentialDirectories.some((name) => isWithin(path, `${root}/${name}`)) &&
+        !(isWithin(path, `${root}/.ssh`) && publicFile.test(path))
   })
 
 /** Refuses to read `path` (absolute, normalised, `/` between its parts); undefined when it may be read. */
@@ -101,7 +101,7 @@ export const judgeRead = (path: string, places: PlacesOf): Denial | undefined =>
   if (endlessDevice.test(key)) {
     return { reason: "it is a device that never ends or waits for input", advice: "Read a regular file." }
   }
-  return credential(key, places) ? { reason: "it holds credentials", advice: askTheUser } : undefined
+  return isCredential(key, places) ? { reason: "it holds credentials", advice: askTheUser } : undefined
 }
 
 /** Refuses to write `path` (absolute, normalised, `/` between its parts); undefined when it may be written. */
@@ -110,32 +110,32 @@ export const judgeWrite = (path: string, places: PlacesOf): Denial | undefined =
   const useTerminal = "If the change is really wanted, make it with the terminal, where the user can approve it."
   if (
     systemFiles.includes(key) ||
-    systemTrees.some((root) => within(key, root)) && !writableInside.some((root) => within(key, root))
+    systemTrees.some((root) => isWithin(key, root)) && !writableInside.some((root) => isWithin(key, root))
   ) {
     return { reason: "it belongs to the system", advice: useTerminal }
   }
-  if (places.agentHomes.some((home) => agentSettings.some((name) => key === `${folded(home)}/${name}`))) {
+  if (places.agentHomes.some((home) => agentSettings.some((name) => key === `${foldHome(home)}/${name}`))) {
     return { reason: "it is the agent's own configuration", advice: "Tell the user to run `hermes config set`." }
   }
-  if (credential(key, places)) return { reason: "it holds credentials", advice: "Ask the user to change it." }
-  for (const home of places.homes.map(folded)) {
-    if (credentialDirectories.some((name) => within(key, `${home}/${name}`))) {
+  if (isCredential(key, places)) return { reason: "it holds credentials", advice: "Ask the user to change it." }
+  for (const home of places.homes.map(foldHome)) {
+    if (credentialDirectories.some((name) => isWithin(key, `${home}/${name}`))) {
       return { reason: "it decides how credentials are used", advice: "Ask the user to change it." }
     }
     if (startupFiles.some((name) => key === `${home}/${name}`)) {
       return { reason: "it runs whenever a shell starts", advice: useTerminal }
     }
   }
-  if (places.agentHomes.some((home) => agentUnattended.some((name) => within(key, `${folded(home)}/${name}`)))) {
+  if (places.agentHomes.some((home) => agentUnattended.some((name) => isWithin(key, `${foldHome(home)}/${name}`)))) {
     return { reason: "scheduled jobs run from it unattended", advice: `Use cronjob for the jobs. ${useTerminal}` }
   }
-  if (places.agentHomes.some((home) => within(key, folded(home)))) {
+  if (places.agentHomes.some((home) => isWithin(key, foldHome(home)))) {
     return {
       reason: "it is in the home directory of hermes, which only its own commands and tools change",
       advice: "Use the tool that keeps it (memory, skills, cronjob), or tell the user which `hermes` command to run."
     }
   }
-  if (places.safeRoots.length > 0 && !places.safeRoots.some((root) => within(key, root.toLowerCase()))) {
+  if (places.safeRoots.length > 0 && !places.safeRoots.some((root) => isWithin(key, root.toLowerCase()))) {
     return {
       reason: "writes are confined by HERMES_WRITE_SAFE_ROOT",
       advice: `Write below ${places.safeRoots.join(" or ")}.`
@@ -152,7 +152,7 @@ const platformOfFiles = Effect.gen(function*() {
 })
 
 /** The home directory that `~` of a path stands for: that of the machine which has the file. */
-const homeOf = ({ home: remote, processes }: EnvironmentService, home: string | undefined) => (given: string): Effect.Effect<string | undefined> =>
+const makeHomeResolver = ({ home: remote, processes }: EnvironmentService, home: string | undefined) => (given: string): Effect.Effect<string | undefined> =>
   processes === "elsewhere" && given.startsWith("~") ? remote : Effect.succeed(home)
 
 /** Access to a file. `edit` shows what it held, so it must be readable too. */
@@ -192,10 +192,10 @@ export class Targets extends Context.Service<Targets, Service>()("hermes-effect/
         home === undefined ? places : { ...places, home, homes: [...places.homes, home] })
       const files = yield* platformOfFiles
 
-      const slashed = (name: string): string => path.sep === "/" ? name : name.replaceAll(path.sep, "/")
-      const judge = (places: PlacesOf, name: string, access: Access): Denial | undefined =>
-        (access === "write" ? undefined : judgeRead(slashed(name), places)) ??
-          (access === "read" ? undefined : judgeWrite(slashed(name), places))
+      const toSlashPath = (name: string): string => path.sep === "/" ? name : name.replaceAll(path.sep, "/")
+      const judgeAccess = (places: PlacesOf, name: string, access: Access): Denial | undefined =>
+        (access === "write" ? undefined : judgeRead(toSlashPath(name), places)) ??
+          (access === "read" ? undefined : judgeWrite(toSlashPath(name), places))
 
       const resolve: Service["resolve"] = Effect.fnUntraced(function*(given, access) {
         if (given.trim() === "") return yield* Problem.fail("the path is empty")
@@ -204,17 +204,17 @@ export class Targets extends Context.Service<Targets, Service>()("hermes-effect/
         const { cwd } = yield* ToolContext
         const machine = yield* around
         const literal = path.resolve(cwd, expandHome(given, machine.home))
-        const refuse = ({ reason, advice }: Denial) =>
+        const refuseAccess = ({ reason, advice }: Denial) =>
           Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
-        const denied = judge(machine, literal, access)
-        if (denied !== undefined) return yield* refuse(denied)
-        const real = yield* Effect.provideContext(canonical(literal), files)
-        const deniedReal = real === literal ? undefined : judge(machine, real, access)
-        if (deniedReal !== undefined) return yield* refuse(deniedReal)
+        const denied = judgeAccess(machine, literal, access)
+        if (denied !== undefined) return yield* refuseAccess(denied)
+        const real = yield* Effect.provideContext(toCanonicalPath(literal), files)
+        const deniedReal = real === literal ? undefined : judgeAccess(machine, real, access)
+        if (deniedReal !== undefined) return yield* refuseAccess(deniedReal)
         return { given, path: literal, real }
       })
 
-      return { resolve, deniedRead: (real) => judgeRead(slashed(real), places) }
+      return { resolve, deniedRead: (real) => judgeRead(toSlashPath(real), places) }
     })
   )
 }
@@ -241,17 +241,17 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
   const environment = yield* ProcessEnvironment
   const places = Option.getOrUndefined(yield* Effect.serviceOption(Places))
   const home = places?.home
-  const homeFor = homeOf(environmentOfCalls, home)
+  const homeFor = makeHomeResolver(environmentOfCalls, home)
   const trees = yield* WorkingTrees.make(home)
 
-  const real = (name: string): Effect.Effect<string> =>
-    canonical(name).pipe(
+  const followLinks = (name: string): Effect.Effect<string> =>
+    toCanonicalPath(name).pipe(
       // A name that cannot be followed counts as written.
       Effect.orElseSucceed(() => name),
       Effect.provideContext(platform)
     )
 
-  const surroundings = Effect.fnUntraced(function*(directory: string | undefined) {
+  const readSurroundings = Effect.fnUntraced(function*(directory: string | undefined) {
     const { cwd } = yield* ToolContext
     const tree = yield* trees.rootOf(cwd)
     const temporary = environment()["TMPDIR"]
@@ -259,8 +259,8 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
     return {
       cwd: at,
       // A wall stands around the working tree already: a question about what it stops would have no effect.
-      roots: isConfined ? ["/"] : [tree, yield* real(tree), ...places?.safeRoots ?? []],
-      temporary: [...systemTemporary, ...temporary === undefined || !path.isAbsolute(temporary) ? [] : [path.resolve(temporary), yield* real(path.resolve(temporary))]],
+      roots: isConfined ? ["/"] : [tree, yield* followLinks(tree), ...places?.safeRoots ?? []],
+      temporary: [...systemTemporary, ...temporary === undefined || !path.isAbsolute(temporary) ? [] : [path.resolve(temporary), yield* followLinks(path.resolve(temporary))]],
       home,
       agentHomes: places?.agentHomes ?? [],
       inherited: places?.inherited
@@ -268,32 +268,32 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
   })
 
   /** Difference that a call of a file tool would make. A file that may not be read, or is large, counts as empty. */
-  const previewOf = Effect.fnUntraced(function*(tool: string, args: ToolArguments, file: string) {
+  const renderPreview = Effect.fnUntraced(function*(tool: string, args: ToolArguments, file: string) {
     const { content, new_string: replacement, old_string: replaced, patch, path: name } = args
     const shown = typeof name === "string" ? name : file
     if (tool === "patch" && typeof patch === "string") return Redaction.redactText(`${patch}\n`)
-    if (tool === "patch") return typeof replaced === "string" && typeof replacement === "string" ? Redaction.redactText(unifiedDiff(shown, `${replaced}\n`, `${replacement}\n`)) : undefined
+    if (tool === "patch") return typeof replaced === "string" && typeof replacement === "string" ? Redaction.redactText(makeUnifiedDiff(shown, `${replaced}\n`, `${replacement}\n`)) : undefined
     if (typeof content !== "string") return undefined
     const before = yield* Effect.gen(function*() {
       if (places !== undefined && judgeRead(file, places) !== undefined) return undefined
       const fs = yield* FileSystem.FileSystem
       return Number((yield* fs.stat(file)).size) > maxPreviewBytes ? undefined : yield* fs.readFileString(file)
     }).pipe(Effect.orElseSucceed(() => undefined), Effect.provideContext(platform))
-    return Redaction.redactText(unifiedDiff(shown, before, content))
+    return Redaction.redactText(makeUnifiedDiff(shown, before, content))
   })
 
   const files: WorkingTree["files"] = Effect.fnUntraced(function*(tool, args) {
-    const paths = writtenBy(tool, args)
-    const around = yield* surroundings(undefined)
+    const paths = listWrittenPaths(tool, args)
+    const around = yield* readSurroundings(undefined)
     const concerns: Array<Concern> = []
     for (const given of paths) {
       const literal = path.resolve(around.cwd, expandHome(given, yield* homeFor(given)))
-      const followed = yield* real(literal)
+      const followed = yield* followLinks(literal)
       // Paths that the fence refuses are not asked about: no answer would change it.
       if (places !== undefined && [literal, followed].some((name) => judgeWrite(name, places) !== undefined)) continue
       const reason = Boundary.judge(literal, around) ?? Boundary.judge(followed, around)
       if (reason !== undefined) {
-        const preview = yield* previewOf(tool, args, followed)
+        const preview = yield* renderPreview(tool, args, followed)
         concerns.push({ key: `${reason}: ${followed}`, permanent: true, target: { kind: "path", text: followed }, ...preview === undefined ? {} : { preview } })
       }
     }
@@ -303,12 +303,12 @@ const makeWorkingTree: Effect.Effect<WorkingTree, never, CommandEnvironment | Fi
   const command: WorkingTree["command"] = Effect.fnUntraced(function*({ command, workdir }) {
     // Behind a wall its secrets are not there to be read.
     if (typeof command !== "string" || isConfined) return []
-    const around = yield* surroundings(typeof workdir === "string" ? workdir : undefined)
-    const secrets = Boundary.reads(command, around).map(({ path, reason }): Concern => ({ key: `${reason}: ${path}`, permanent: true }))
+    const around = yield* readSurroundings(typeof workdir === "string" ? workdir : undefined)
+    const secrets = Boundary.listSecretReads(command, around).map(({ path, reason }): Concern => ({ key: `${reason}: ${path}`, permanent: true }))
     // Any other command is asked about, or was approved.
     if (!Danger.judge(command).onlyReads) return secrets
     const lookup = { cwd: around.cwd, trees: around.roots, home: around.home, searchPath: environment()["PATH"] }
-    const settings = yield* Effect.provideContext(RepositorySettings.ofCommand(command, around.cwd), platform)
+    const settings = yield* Effect.provideContext(RepositorySettings.findCommandConcerns(command, around.cwd), platform)
     return [...secrets, ...settings, ...yield* Effect.provideContext(TreePrograms.findConcerns(command, lookup), platform)]
   })
 
@@ -325,15 +325,15 @@ export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Too
 
 /** Paths that a call of `write_file` or `patch` writes, as the model wrote them. */
 /** Paths that a call of a file tool writes, as they are given. */
-export const writtenBy = (tool: string, args: ToolArguments): ReadonlyArray<string> => {
+export const listWrittenPaths = (tool: string, args: ToolArguments): ReadonlyArray<string> => {
   const path = typeof args["path"] === "string" ? [args["path"]] : []
   if (tool === "write_file") return path
   if (tool !== "patch") return []
   if (typeof args["patch"] !== "string") return path
   const parsed = V4A.parse(args["patch"])
   // A patch that cannot be read changes nothing.
-  return Result.isFailure(parsed) ? path : [...path, ...parsed.success.flatMap(pathsOf)]
+  return Result.isFailure(parsed) ? path : [...path, ...parsed.success.flatMap(listPaths)]
 }
 
-const pathsOf = (operation: V4A.Operation): ReadonlyArray<string> =>
+const listPaths = (operation: V4A.Operation): ReadonlyArray<string> =>
   operation._tag === "Update" && operation.moveTo !== undefined ? [operation.path, operation.moveTo] : [operation.path]

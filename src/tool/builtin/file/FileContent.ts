@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
 import { redactStart } from "../../../domain/Redaction.ts"
-import { current as currentSecrets } from "../../../domain/Secrets.ts"
+import { getCurrentRegistry as currentSecrets } from "../../../domain/Secrets.ts"
 import * as Problem from "./Problem.ts"
 
 // Detection of files that are not text, by its name or by its first bytes. Pure.
@@ -28,15 +28,15 @@ const byExtension: ReadonlyMap<string, string> = new Map(
 )
 
 /** Names the kind of a file that is no text, by its name. */
-export const kindOfName = (name: string): string | undefined => {
+export const classifyFileName = (name: string): string | undefined => {
   const dot = name.lastIndexOf(".")
   return dot <= 0 ? undefined : byExtension.get(name.slice(dot + 1).toLowerCase())
 }
 
-/** Bytes of the beginning of a file that {@link kindOfBytes} looks at. */
+/** Bytes of the beginning of a file that {@link classifyBytes} looks at. */
 const sniffLength = 8_192
 
-const utf16 = (bytes: Uint8Array): boolean =>
+const isUtf16 = (bytes: Uint8Array): boolean =>
   bytes.length >= 2 && (bytes[0] === 0xff && bytes[1] === 0xfe || bytes[0] === 0xfe && bytes[1] === 0xff)
 
 /** `-----BEGIN`, at the start of a file, as of a PEM block. */
@@ -44,8 +44,8 @@ const pem = new TextEncoder().encode("-----BEGIN ")
 const privateKey = /^-----BEGIN ([A-Z0-9 ]+ )?PRIVATE KEY/
 
 /** Names the kind of a file that is no text to be shown, by its first bytes. */
-export const kindOfBytes = (bytes: Uint8Array): string | undefined => {
-  if (utf16(bytes)) return "UTF-16 text (convert it to UTF-8 first, for example with iconv)"
+export const classifyBytes = (bytes: Uint8Array): string | undefined => {
+  if (isUtf16(bytes)) return "UTF-16 text (convert it to UTF-8 first, for example with iconv)"
   if (bytes.subarray(0, sniffLength).includes(0)) return "a binary file"
   if (pem.every((byte, index) => bytes[index] === byte)) {
     return privateKey.test(new TextDecoder().decode(bytes.subarray(0, 64))) ? "a private key" : undefined
@@ -79,7 +79,7 @@ export const forEachPiece: (
 )
 
 /** A file's bytes as a whole; refused beyond `max` bytes. */
-export const whole: (
+export const readWhole: (
   real: string,
   given: string,
   max: number
@@ -133,11 +133,11 @@ export const encode = ({ text, bom, crlf }: Text): Uint8Array =>
   encoder.encode((bom ? mark : "") + (crlf ? text.replaceAll("\n", "\r\n") : text))
 
 /** A text that a model wrote in the line ends in which `file` is edited. */
-export const adopt = (file: Text, written: string): string =>
+export const adoptLineEnds = (file: Text, written: string): string =>
   file.crlf || !file.text.includes("\r") ? written.replaceAll("\r\n", "\n") : written
 
 /** Plain text: no mark, LF. */
-export const plain = (text: string): Text => ({ text, bom: false, crlf: false })
+export const makePlainText = (text: string): Text => ({ text, bom: false, crlf: false })
 
 // A window of numbered lines out of a stream of bytes, in memory that depends on the window and not on the file.
 //
@@ -166,7 +166,7 @@ export interface WindowOptions {
 /** Lines that were read. */
 export interface LineWindow {
   readonly content: string
-  /** Lines in `content`. */
+  /** Lines in `renderContent`. */
   readonly shown: number
   readonly totalLines: number
   readonly overflow: boolean
@@ -187,14 +187,14 @@ const nearLines = 64
 const newline = 0x0a
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true })
 /** A UTF-16 unit takes three bytes of UTF-8 at most; one more character tells a cut line from a whole one. */
-const bytesFor = (chars: number): number => chars * 3 + 4
+const estimateBytes = (chars: number): number => chars * 3 + 4
 
-const numbered = (line: number, text: string): string => `${String(line).padStart(6)}|${text}`
+const formatNumberedLine = (line: number, text: string): string => `${String(line).padStart(6)}|${text}`
 
 /** A window of numbered lines out of a stream of bytes, in memory that depends on the window and not on the file. */
-export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: WindowOptions): LineReader => {
+export const makeLineReader = ({ offset, limit, maxChars, maxLineChars, redact }: WindowOptions): LineReader => {
   const last = offset + limit - 1
-  const kept = new Uint8Array(bytesFor(maxLineChars))
+  const kept = new Uint8Array(estimateBytes(maxLineChars))
   const lines: Array<string> = []
   /** Lines before and behind the window, in which a value may stand that reaches into it. */
   const before: Array<string> = []
@@ -209,7 +209,7 @@ export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: Wi
   let length = 0
   let endsWithNewline = false
 
-  const decode = (bytes: Uint8Array): string => {
+  const decodeLine = (bytes: Uint8Array): string => {
     try {
       return decoder.decode(bytes)
     } catch {
@@ -222,18 +222,18 @@ export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: Wi
   const isNear = (): boolean => redact && current >= offset - nearLines && current <= last + nearLines
 
   /** The window without parts of values that reach beyond it: they are recognised by nothing. */
-  const content = (): string => {
+  const renderContent = (): string => {
     const start = before.reduce((sum, line) => sum + line.length + 1, 0)
     const text = lines.join("\n")
     const inside = before.length + behind.length === 0
       ? text
       : currentSecrets().within([...before, text, ...behind].join("\n"), start, start + text.length)
-    return lines.length === 0 ? "" : inside.split("\n").map((line, index) => numbered(offset + index, line)).join("\n")
+    return lines.length === 0 ? "" : inside.split("\n").map((line, index) => formatNumberedLine(offset + index, line)).join("\n")
   }
 
-  const finish = (): void => {
+  const finishLine = (): void => {
     if (current >= offset && current <= last && !overflow) {
-      let text = decode(kept.subarray(0, held))
+      let text = decodeLine(kept.subarray(0, held))
       if (current === 1 && text.startsWith("\uFEFF")) text = text.slice(1)
       if (text.endsWith("\r")) text = text.slice(0, -1)
       if (text.length > maxLineChars) {
@@ -241,7 +241,7 @@ export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: Wi
         text = `${start.replace(/[\uD800-\uDBFF]$/, "")}… [line cut: ${length} bytes]`
         cut.push(current)
       }
-      chars += numbered(current, text).length + 1
+      chars += formatNumberedLine(current, text).length + 1
       if (chars > maxChars) overflow = true
       else lines.push(text)
     } else if (isNear()) {
@@ -253,7 +253,7 @@ export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: Wi
     length = 0
   }
 
-  const keep = (bytes: Uint8Array, from: number, to: number): void => {
+  const storeBytes = (bytes: Uint8Array, from: number, to: number): void => {
     if (current >= offset && current <= last || isNear()) {
       const room = Math.min(to - from, kept.length - held)
       kept.set(bytes.subarray(from, from + room), held)
@@ -266,19 +266,19 @@ export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: Wi
     push: (bytes) => {
       let from = 0
       for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, from)) {
-        keep(bytes, from, at)
-        finish()
+        storeBytes(bytes, from, at)
+        finishLine()
         from = at + 1
       }
-      keep(bytes, from, bytes.length)
+      storeBytes(bytes, from, bytes.length)
       if (bytes.length > 0) endsWithNewline = from === bytes.length
     },
     end: () => {
-      if (length > 0) finish()
+      if (length > 0) finishLine()
       const totalLines = current - 1
       const closed = lines.length > 0 && (offset + lines.length - 1 < totalLines || endsWithNewline)
       return {
-        content: content() + (closed ? "\n" : ""),
+        content: renderContent() + (closed ? "\n" : ""),
         shown: lines.length,
         totalLines,
         overflow,

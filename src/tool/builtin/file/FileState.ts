@@ -43,7 +43,7 @@ import type { SessionId } from "../../../domain/Ids.ts"
 export type Stamp = string
 
 /** The stamp of a file. */
-export const stampOf = (info: FileSystem.File.Info): Stamp => {
+export const toStamp = (info: FileSystem.File.Info): Stamp => {
   const mtime = Option.match(info.mtime, { onNone: () => 0, onSome: (date) => date.getTime() })
   return `${mtime}:${info.size}:${Option.getOrElse(info.ino, () => 0n)}`
 }
@@ -95,7 +95,7 @@ const maxSessions = 256
 const maxEntries = 1_024
 
 /** Sets an entry as the newest one and drops the oldest beyond `max`. */
-const put = <K, V>(map: Map<K, V>, key: K, value: V, max = maxEntries): V => {
+const putEntry = <K, V>(map: Map<K, V>, key: K, value: V, max = maxEntries): V => {
   map.delete(key)
   map.set(key, value)
   const oldest = map.keys().next()
@@ -122,69 +122,69 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
   const gate = Semaphore.makeUnsafe(1)
   let clock = 0
 
-  const of = (id: SessionId): SessionState =>
-    put(
+  const getState = (id: SessionId): SessionState =>
+    putEntry(
       sessions,
       id,
       sessions.get(id) ?? { last: undefined, given: new Map(), seen: new Map(), failures: new Map() },
       maxSessions
     )
-  const saw = (id: SessionId, real: string, stamp: Stamp): void => {
-    put(of(id).seen, real, { stamp, at: ++clock })
+  const recordSeen = (id: SessionId, real: string, stamp: Stamp): void => {
+    putEntry(getState(id).seen, real, { stamp, at: ++clock })
   }
 
   return FileState.of({
     repeated: (id, request) =>
       Effect.sync(() => {
-        const state = of(id)
+        const state = getState(id)
         const count = state.last?.request === request ? state.last.count + 1 : 1
         state.last = { request, count }
         return count
       }),
     given: (id, { window, stamp, content }, isHeld) =>
       Effect.sync(() => {
-        const { given } = of(id)
+        const { given } = getState(id)
         const before = given.get(window)
         const same = before !== undefined && before.stamp === stamp && before.content === content && isHeld()
-        return put(given, window, { stamp, content, stubs: same ? before.stubs + 1 : 0 }).stubs
+        return putEntry(given, window, { stamp, content, stubs: same ? before.stubs + 1 : 0 }).stubs
       }),
-    saw: (id, real, stamp) => Effect.sync(() => saw(id, real, stamp)),
+    saw: (id, real, stamp) => Effect.sync(() => recordSeen(id, real, stamp)),
     wrote: (id, real, stamp, isKnown = true) =>
       Effect.sync(() => {
-        put(writes, real, { by: id, at: ++clock })
-        if (stamp === undefined) of(id).seen.delete(real)
-        else if (isKnown) saw(id, real, stamp)
+        putEntry(writes, real, { by: id, at: ++clock })
+        if (stamp === undefined) getState(id).seen.delete(real)
+        else if (isKnown) recordSeen(id, real, stamp)
       }),
     changedSinceSeen: (id, real, stamp) =>
       Effect.sync(() => {
-        const seen = of(id).seen.get(real)
+        const seen = getState(id).seen.get(real)
         return seen !== undefined && seen.stamp !== stamp
       }),
     stale: (id, by) =>
       Effect.sync(() =>
-        Array.from(of(id).seen).flatMap(([real, { at }]) => {
+        Array.from(getState(id).seen).flatMap(([real, { at }]) => {
           const write = writes.get(real)
           return write !== undefined && write.by !== id && write.at > at && (by?.has(write.by) ?? true) ? [real] : []
         }).sort()
       ),
     editFailed: (id, what) =>
       Effect.sync(() => {
-        const { failures } = of(id)
-        return put(failures, what, (failures.get(what) ?? 0) + 1)
+        const { failures } = getState(id)
+        return putEntry(failures, what, (failures.get(what) ?? 0) + 1)
       }),
     editSucceeded: (id, what) =>
       Effect.sync(() => {
-        of(id).failures.delete(what)
+        getState(id).failures.delete(what)
       }),
     otherToolRan: (id) =>
       Effect.sync(() => {
-        const state = of(id)
+        const state = getState(id)
         state.last = undefined
         for (const [window, given] of state.given) state.given.set(window, { ...given, stubs: 0 })
       }),
     forgetContents: (id) =>
       Effect.sync(() => {
-        const state = of(id)
+        const state = getState(id)
         state.last = undefined
         state.given.clear()
       }),
@@ -193,7 +193,7 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
         const state = sessions.get(from)
         if (state === undefined) return
         sessions.delete(from)
-        put(sessions, to, state, maxSessions)
+        putEntry(sessions, to, state, maxSessions)
         for (const [real, write] of writes) if (write.by === from) writes.set(real, { ...write, by: to })
       }),
     exclusive: gate.withPermits(1)

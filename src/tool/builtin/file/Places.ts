@@ -47,7 +47,7 @@ const maxLinks = 40
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
 /** The real path of an absolute, normalised path, whether or not it exists. */
-export const canonical: (
+export const toCanonicalPath: (
   path: string,
   links?: number
 ) => Effect.Effect<string, Problem.Problem | PlatformError, FileSystem.FileSystem | Path.Path> = Effect.fnUntraced(
@@ -61,9 +61,9 @@ export const canonical: (
     if (parent === target) return target
     if (links === 0) return yield* Problem.fail(`too many symbolic links: ${target}`)
     const link = yield* Effect.result(fs.readLink(target))
-    const directory = yield* canonical(parent, links)
+    const directory = yield* toCanonicalPath(parent, links)
     return link._tag === "Success"
-      ? yield* canonical(path.resolve(directory, link.success), links - 1)
+      ? yield* toCanonicalPath(path.resolve(directory, link.success), links - 1)
       : path.join(directory, path.basename(target))
   }
 )
@@ -81,7 +81,7 @@ export interface Service {
 }
 
 /** Directories that a machine names; absolute paths. */
-export interface Named {
+export interface NamedDirectories {
   readonly home?: string | undefined
   readonly agentHome?: string | undefined
   readonly safeRoots?: ReadonlyArray<string> | undefined
@@ -92,36 +92,36 @@ export interface Named {
 export class Places extends Context.Service<Places, Service>()("hermes-effect/tool/Places") {}
 
 /** Places by name. A name that cannot be followed (no permission) counts as written. */
-export const make = Effect.fnUntraced(function*({ home, agentHome, inherited, safeRoots = [] }: Named) {
+export const make = Effect.fnUntraced(function*({ home, agentHome, inherited, safeRoots = [] }: NamedDirectories) {
   const path = yield* Path.Path
-  const both = Effect.fnUntraced(function*(name: string) {
+  const listBothForms = Effect.fnUntraced(function*(name: string) {
     const literal = path.resolve(name)
-    const real = yield* Effect.orElseSucceed(canonical(literal), () => literal)
+    const real = yield* Effect.orElseSucceed(toCanonicalPath(literal), () => literal)
     return literal === real ? [literal] : [literal, real]
   })
-  const forms = (names: ReadonlyArray<string | undefined>) =>
-    Effect.map(Effect.forEach(names.filter((name) => name !== undefined), both), (lists) => lists.flat())
+  const listAllForms = (names: ReadonlyArray<string | undefined>) =>
+    Effect.map(Effect.forEach(names.filter((name) => name !== undefined), listBothForms), (lists) => lists.flat())
   return Places.of({
     home,
-    homes: yield* forms([home]),
-    agentHomes: yield* forms([agentHome]),
-    safeRoots: yield* forms(safeRoots),
-    ...inherited === undefined ? {} : { inherited: yield* forms(inherited) }
+    homes: yield* listAllForms([home]),
+    agentHomes: yield* listAllForms([agentHome]),
+    safeRoots: yield* listAllForms(safeRoots),
+    ...inherited === undefined ? {} : { inherited: yield* listAllForms(inherited) }
   })
 })
 
 /** Places by name, as a Layer. */
-export const layer = (named: Named): Layer.Layer<Places, never, FileSystem.FileSystem | Path.Path> => Layer.effect(Places, make(named))
+export const layer = (named: NamedDirectories): Layer.Layer<Places, never, FileSystem.FileSystem | Path.Path> => Layer.effect(Places, make(named))
 
 /** Places as `HOME`, `HERMES_HOME` and `HERMES_WRITE_SAFE_ROOT` name them. */
 export const layerConfig: Layer.Layer<Places, Config.ConfigError, FileSystem.FileSystem | Path.Path> = Layer.effect(
   Places,
   Effect.gen(function*() {
-    const named = (name: string) => Effect.map(Config.option(Config.String(name)), Option.getOrUndefined)
+    const readVariable = (name: string) => Effect.map(Config.option(Config.String(name)), Option.getOrUndefined)
     const path = yield* Path.Path
-    const home = (yield* named("HOME")) ?? (yield* named("USERPROFILE"))
-    const agentHome = (yield* named("HERMES_HOME")) ?? (home === undefined ? undefined : path.join(home, ".hermes"))
-    const roots = (yield* named("HERMES_WRITE_SAFE_ROOT")) ?? ""
+    const home = (yield* readVariable("HOME")) ?? (yield* readVariable("USERPROFILE"))
+    const agentHome = (yield* readVariable("HERMES_HOME")) ?? (home === undefined ? undefined : path.join(home, ".hermes"))
+    const roots = (yield* readVariable("HERMES_WRITE_SAFE_ROOT")) ?? ""
     const separator = path.sep === "\\" ? ";" : ":"
     return yield* make({ home, agentHome, safeRoots: roots.split(separator).filter((root) => root !== "") })
   })

@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * A handler fails with {@link Problem} or a `PlatformError`; {@link answer} turns both into {@link Failure}, which the
+ * A handler fails with {@link Problem} or a `PlatformError`; {@link mapToFailure} turns both into {@link Failure}, which the
  * tool returns as its result with `isFailure: true`. The form is the same for every tool: `success: false`, `error`, and
  * what helps the model to do better (`hint`, `similar_files`, …).
  *
@@ -48,9 +48,9 @@ const marker = "… [cut]"
 
 /** A text of at most `max` characters, marked where it was cut. */
 export const clip = (text: string, max: number): string =>
-  text.length <= max ? text : TextCut.head(text, Math.max(0, max - marker.length)) + marker
+  text.length <= max ? text : TextCut.takeHead(text, Math.max(0, max - marker.length)) + marker
 
-const platformMessage = ({ reason }: PlatformError): string => {
+const describePlatformError = ({ reason }: PlatformError): string => {
   const where = "pathOrDescriptor" in reason && reason.pathOrDescriptor !== undefined
     ? `: ${reason.pathOrDescriptor}`
     : ""
@@ -68,7 +68,7 @@ const platformMessage = ({ reason }: PlatformError): string => {
   }
 }
 
-const failureOf = (message: string, { hint, ...details }: Details): Failure => {
+const makeFailure = (message: string, { hint, ...details }: Details): Failure => {
   const error = clip(message, maxErrorChars)
   return {
     success: false,
@@ -80,11 +80,11 @@ const failureOf = (message: string, { hint, ...details }: Details): Failure => {
 
 /** The form of an error that the model gets. */
 export const toFailure = (error: Problem | PlatformError): Failure =>
-  error._tag === "Problem" ? failureOf(error.message, error.details) : failureOf(platformMessage(error), {})
+  error._tag === "Problem" ? makeFailure(error.message, error.details) : makeFailure(describePlatformError(error), {})
 
 /** An error with one more hint. */
-export const hinted = (error: Problem | PlatformError, hint: string): Problem => {
-  const [message, details] = error._tag === "Problem" ? [error.message, error.details] : [platformMessage(error), {}]
+export const addHint = (error: Problem | PlatformError, hint: string): Problem => {
+  const [message, details] = error._tag === "Problem" ? [error.message, error.details] : [describePlatformError(error), {}]
   return new Problem({
     message,
     details: { ...details, hint: details.hint === undefined ? hint : `${details.hint} ${hint}` }
@@ -92,5 +92,5 @@ export const hinted = (error: Problem | PlatformError, hint: string): Problem =>
 }
 
 /** Turns what a handler failed with into its result for the model. */
-export const answer = <A, R>(effect: Effect.Effect<A, Problem | PlatformError, R>): Effect.Effect<A, Failure, R> =>
+export const mapToFailure = <A, R>(effect: Effect.Effect<A, Problem | PlatformError, R>): Effect.Effect<A, Failure, R> =>
   Effect.mapError(effect, toFailure)

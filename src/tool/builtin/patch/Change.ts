@@ -16,7 +16,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import * as Ids from "../../../domain/Ids.ts"
-import { type Stamp, stampOf } from "../file/FileState.ts"
+import { type Stamp, toStamp } from "../file/FileState.ts"
 import * as FileContent from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
 import type { Target } from "../file/Fence.ts"
@@ -36,14 +36,14 @@ import type { Target } from "../file/Fence.ts"
 type Files = FileSystem.FileSystem | Path.Path
 
 /** Result of a write. */
-interface Written {
+interface WriteResult {
   readonly stamp: Stamp
   /** Directories that were made, outermost first. */
   readonly directories: ReadonlyArray<string>
 }
 
 /** Cleaning up what may be gone already: what matters is the error that is being handled, so this one is only logged. */
-const discard = <R>(effect: Effect.Effect<void, PlatformError, R>): Effect.Effect<void, never, R> =>
+const logCleanupError = <R>(effect: Effect.Effect<void, PlatformError, R>): Effect.Effect<void, never, R> =>
   effect.pipe(Effect.catch((error) => Effect.logDebug("could not clean up", error)))
 
 /** Removes directories that were made, innermost first, as far as they are empty. */
@@ -55,7 +55,7 @@ const removeDirectories: (
     if ((yield* fs.readDirectory(directory)).length > 0) return
     yield* fs.remove(directory, { recursive: true })
   }
-}, discard)
+}, logCleanupError)
 
 const makeParents = Effect.fnUntraced(function*(real: string) {
   const fs = yield* FileSystem.FileSystem
@@ -76,12 +76,12 @@ export const replaceFile: (
   real: string,
   bytes: Uint8Array,
   mode: number | undefined
-) => Effect.Effect<Written, Problem.Problem | PlatformError, Files> = Effect.fnUntraced(
+) => Effect.Effect<WriteResult, Problem.Problem | PlatformError, Files> = Effect.fnUntraced(
   function*(real, bytes, mode) {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const directories = yield* makeParents(real)
-    const temporary = path.join(path.dirname(real), `.${path.basename(real).slice(0, 200)}.${yield* Ids.hex(12)}.tmp`)
+    const temporary = path.join(path.dirname(real), `.${path.basename(real).slice(0, 200)}.${yield* Ids.makeHex(12)}.tmp`)
     const written = Effect.scoped(Effect.gen(function*() {
       const file = yield* fs.open(temporary, { flag: "wx" })
       if (mode !== undefined) yield* fs.chmod(temporary, mode & 0o7777)
@@ -90,22 +90,22 @@ export const replaceFile: (
     }))
     yield* written.pipe(
       Effect.andThen(fs.rename(temporary, real)),
-      Effect.onError(() => Effect.andThen(discard(fs.remove(temporary, { force: true })), removeDirectories(directories)))
+      Effect.onError(() => Effect.andThen(logCleanupError(fs.remove(temporary, { force: true })), removeDirectories(directories)))
     )
     if (!Bytes.Equivalence(yield* fs.readFile(real), bytes)) {
       return yield* Problem.fail(`${real} does not hold what was written: something else writes to it`)
     }
-    return { stamp: stampOf(yield* fs.stat(real)), directories }
+    return { stamp: toStamp(yield* fs.stat(real)), directories }
   }
 )
 
-type Failed = Problem.Problem | PlatformError
+type ChangeFailure = Problem.Problem | PlatformError
 
 /** Bytes of a file that is edited at most: an edit works on the whole text. */
 const maxBytes = 10 * 1024 * 1024
 
 /** A file as it is found: its bytes, unless it is not there. */
-export interface Found {
+export interface FoundFile {
   readonly target: Target
   readonly bytes: Uint8Array | undefined
   readonly mode: number | undefined
@@ -114,16 +114,16 @@ export interface Found {
 
 /** A file and what is to become of it: new bytes, or `undefined` to remove it. */
 export interface Change {
-  readonly found: Found
+  readonly found: FoundFile
   readonly after: Uint8Array | undefined
   /** The mode that a new file gets. */
   readonly mode: number | undefined
 }
 
 /** Looks at the file at a target; `undefined` where there is none. Directories and devices are refused. */
-export const existing: (
+export const statFile: (
   target: Target
-) => Effect.Effect<FileSystem.File.Info | undefined, Failed, FileSystem.FileSystem> = Effect.fnUntraced(function*({ given, real }) {
+) => Effect.Effect<FileSystem.File.Info | undefined, ChangeFailure, FileSystem.FileSystem> = Effect.fnUntraced(function*({ given, real }) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.catchIf(fs.stat(real), (error) => error.reason._tag === "NotFound", () => Effect.undefined)
   return info === undefined || info.type === "File"
@@ -132,35 +132,35 @@ export const existing: (
 })
 
 /** The file at a target. Directories and devices are refused. */
-export const find: (target: Target) => Effect.Effect<Found, Failed, FileSystem.FileSystem> = Effect.fnUntraced(
+export const findFile: (target: Target) => Effect.Effect<FoundFile, ChangeFailure, FileSystem.FileSystem> = Effect.fnUntraced(
   function*(target) {
-    const info = yield* existing(target)
+    const info = yield* statFile(target)
     if (info === undefined) return { target, bytes: undefined, mode: undefined, stamp: undefined }
-    const bytes = yield* FileContent.whole(target.real, target.given, maxBytes)
-    return { target, bytes, mode: info.mode, stamp: stampOf(info) }
+    const bytes = yield* FileContent.readWhole(target.real, target.given, maxBytes)
+    return { target, bytes, mode: info.mode, stamp: toStamp(info) }
   }
 )
 
-const unchanged = Effect.fnUntraced(function*({ target, stamp }: Found) {
+const checkUnchanged = Effect.fnUntraced(function*({ target, stamp }: FoundFile) {
   const fs = yield* FileSystem.FileSystem
   const now = yield* fs.stat(target.real).pipe(
-    Effect.map(stampOf),
+    Effect.map(toStamp),
     Effect.catchIf((error) => error.reason._tag === "NotFound", () => Effect.undefined)
   )
   if (now !== stamp) return yield* Problem.fail(`${target.given} was changed by somebody else while it was being edited`)
 })
 
 /** A change that is in place, and how to take it back. */
-interface Done {
+interface AppliedChange {
   readonly change: Change
   readonly stamp: Stamp | undefined
-  readonly undo: Effect.Effect<void, Failed, Files>
+  readonly undo: Effect.Effect<void, ChangeFailure, Files>
 }
 
-const put = Effect.fnUntraced(function*(change: Change): Effect.fn.Return<Done, Failed, Files> {
+const applyChange = Effect.fnUntraced(function*(change: Change): Effect.fn.Return<AppliedChange, ChangeFailure, Files> {
   const fs = yield* FileSystem.FileSystem
   const { found: { bytes, mode, target }, after } = change
-  yield* unchanged(change.found)
+  yield* checkUnchanged(change.found)
   const restore = bytes === undefined ? Effect.void : Effect.asVoid(replaceFile(target.real, bytes, mode))
   if (after === undefined) {
     yield* fs.remove(target.real)
@@ -173,15 +173,15 @@ const put = Effect.fnUntraced(function*(change: Change): Effect.fn.Return<Done, 
   return { change, stamp, undo }
 })
 
-const messageOf = (error: Failed): string => Problem.toFailure(error).error
+const describeFailure = (error: ChangeFailure): string => Problem.toFailure(error).error
 
 /** Takes changes back, the last one first. Answers the files that could not be restored. */
-const undoAll = (done: ReadonlyArray<Done>): Effect.Effect<ReadonlyArray<string>, never, Files> =>
+const undoAll = (done: ReadonlyArray<AppliedChange>): Effect.Effect<ReadonlyArray<string>, never, Files> =>
   Effect.map(
     Effect.forEach(done.toReversed(), ({ change, undo }) =>
       Effect.match(undo, {
         onSuccess: () => [],
-        onFailure: (error) => [`${change.found.target.given} (${messageOf(error)})`]
+        onFailure: (error) => [`${change.found.target.given} (${describeFailure(error)})`]
       })),
     (failed) => failed.flat()
   )
@@ -189,18 +189,18 @@ const undoAll = (done: ReadonlyArray<Done>): Effect.Effect<ReadonlyArray<string>
 /** Puts changes in place, in order, all or none. Answers the new stamp of each file; none for one that is gone. */
 export const commit: (
   changes: ReadonlyArray<Change>
-) => Effect.Effect<ReadonlyArray<{ readonly change: Change; readonly stamp: Stamp | undefined }>, Failed, Files> = Effect
+) => Effect.Effect<ReadonlyArray<{ readonly change: Change; readonly stamp: Stamp | undefined }>, ChangeFailure, Files> = Effect
   .fnUntraced(
     function*(changes) {
-      const done: Array<Done> = []
+      const done: Array<AppliedChange> = []
       for (const change of changes) {
-        const result = yield* Effect.result(put(change))
+        const result = yield* Effect.result(applyChange(change))
         if (result._tag === "Success") {
           done.push(result.success)
           continue
         }
         const left = yield* undoAll(done)
-        const message = messageOf(result.failure)
+        const message = describeFailure(result.failure)
         return yield* left.length === 0
           ? Problem.fail(`${message}. Nothing was changed.`)
           : Problem.fail(`${message}. These files could not be restored: ${left.join(", ")}`)
@@ -227,14 +227,14 @@ export type Lint = typeof Lint.Type
 const maxCheckedChars = 1_000_000
 const withComments = /(^|\/)(tsconfig[^/]*|jsconfig[^/]*|\.?oxlint[^/]*|\.eslintrc|devcontainer|settings|launch|tasks)\.json$/i
 
-const unparsed = (output: string): Lint => ({ status: "error", output: Problem.clip(output, 500) })
+const makeLintError = (output: string): Lint => ({ status: "error", output: Problem.clip(output, 500) })
 
-const json = (text: string): Lint => {
+const checkJson = (text: string): Lint => {
   try {
     JSON.parse(text)
     return { status: "ok" }
   } catch (error) {
-    return unparsed(error instanceof Error ? error.message : String(error))
+    return makeLintError(error instanceof Error ? error.message : String(error))
   }
 }
 
@@ -242,18 +242,18 @@ const json = (text: string): Lint => {
 export const checkSyntax = (name: string, text: string): Effect.Effect<Lint | undefined> => {
   if (text.length > maxCheckedChars) return Effect.undefined
   const path = name.replaceAll("\\", "/").toLowerCase()
-  if (path.endsWith(".json") && !withComments.test(path)) return Effect.sync(() => json(text))
+  if (path.endsWith(".json") && !withComments.test(path)) return Effect.sync(() => checkJson(text))
   if (path.endsWith(".yaml") || path.endsWith(".yml")) {
     return Effect.map(Effect.promise(() => import("yaml")), ({ parseAllDocuments }) => {
       const documents = parseAllDocuments(text, { logLevel: "error" })
       const [error] = Array.from(documents).flatMap(({ errors }) => errors)
-      return error === undefined ? { status: "ok" } : unparsed(error.message)
+      return error === undefined ? { status: "ok" } : makeLintError(error.message)
     })
   }
   if (path.endsWith(".toml")) {
     return Effect.map(Effect.promise(() => import("effect/encoding/Toml")), (Toml) => {
       const parsed = Toml.parse(text)
-      return parsed._tag === "Success" ? { status: "ok" } : unparsed(parsed.failure.message)
+      return parsed._tag === "Success" ? { status: "ok" } : makeLintError(parsed.failure.message)
     })
   }
   return Effect.undefined

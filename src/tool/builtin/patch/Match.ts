@@ -6,10 +6,10 @@
 // Text written for one indentation moved to another. When the wanted lines were found with other indentation than they
 // were written with, the replacement was written with the wrong one too. Pure.
 
-const indentOf = (line: string): string => line.slice(0, line.length - line.trimStart().length)
+const readIndent = (line: string): string => line.slice(0, line.length - line.trimStart().length)
 
 /** Pairs of indentation, as written and as found; `undefined` where one was found as several. */
-const pairs = (
+const pairIndents = (
   written: ReadonlyArray<string>,
   found: ReadonlyArray<string>
 ): ReadonlyMap<string, string> | undefined => {
@@ -17,8 +17,8 @@ const pairs = (
   for (const [index, line] of written.entries()) {
     const other = found[index]
     if (line.trim() === "" || other === undefined) continue
-    const from = indentOf(line)
-    const to = indentOf(other)
+    const from = readIndent(line)
+    const to = readIndent(other)
     const known = map.get(from)
     if (known !== undefined && known !== to) return undefined
     map.set(from, to)
@@ -27,7 +27,7 @@ const pairs = (
 }
 
 /** Maps indentation `from`: as a known one, or by the longest known one that it begins with or ends. */
-const moved = (from: string, known: ReadonlyMap<string, string>): string => {
+const mapIndent = (from: string, known: ReadonlyMap<string, string>): string => {
   const direct = known.get(from)
   if (direct !== undefined) return direct
   let best: readonly [string, string] | undefined
@@ -46,15 +46,15 @@ const moved = (from: string, known: ReadonlyMap<string, string>): string => {
 }
 
 /** Adapts a replacement, written with the indentation of `written`, to the lines `found`. */
-export const indentAdapter = (
+export const makeIndentAdapter = (
   written: ReadonlyArray<string>,
   found: ReadonlyArray<string>
 ): (replacement: string) => string => {
-  const known = pairs(written, found)
+  const known = pairIndents(written, found)
   if (known === undefined || Array.from(known).every(([from, to]) => from === to)) return (replacement) => replacement
   return (replacement) =>
     replacement.split("\n")
-      .map((line) => line.trim() === "" ? line : moved(indentOf(line), known) + line.trimStart())
+      .map((line) => line.trim() === "" ? line : mapIndent(readIndent(line), known) + line.trimStart())
       .join("\n")
 }
 
@@ -83,10 +83,10 @@ export interface Match {
 export type Matcher = (source: Source, wanted: string) => ReadonlyArray<Match>
 
 /** A replacement as it is. */
-export const asIs = (replacement: string): string => replacement
+export const returnAsIs = (replacement: string): string => replacement
 
 /** The lines of a text. A final line end does not begin another line. */
-export const sourceOf = (text: string): Source => {
+export const toSource = (text: string): Source => {
   const lines: Array<Line> = []
   for (let start = 0; start < text.length;) {
     const newline = text.indexOf("\n", start)
@@ -99,7 +99,7 @@ export const sourceOf = (text: string): Source => {
 }
 
 /** Every place where `wanted` stands in `text`, overlapping ones included. */
-export const occurrences = (text: string, wanted: string): ReadonlyArray<number> => {
+export const findOccurrences = (text: string, wanted: string): ReadonlyArray<number> => {
   const found: Array<number> = []
   if (wanted === "") return found
   for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + 1)) found.push(at)
@@ -107,7 +107,7 @@ export const occurrences = (text: string, wanted: string): ReadonlyArray<number>
 }
 
 /** The place of `count` lines from line `first` on, with the last line end if `closed`. */
-export const linesAt = ({ text, lines }: Source, first: number, count: number, closed: boolean): {
+export const locateLines = ({ text, lines }: Source, first: number, count: number, closed: boolean): {
   readonly start: number
   readonly end: number
 } => {
@@ -116,7 +116,7 @@ export const linesAt = ({ text, lines }: Source, first: number, count: number, c
 }
 
 /** Number of the line, from 1, that a place begins in. */
-export const lineNumber = ({ lines }: Source, at: number): number => {
+export const findLineNumber = ({ lines }: Source, at: number): number => {
   let low = 0
   let high = lines.length
   while (low < high) {

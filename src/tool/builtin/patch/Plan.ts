@@ -20,15 +20,15 @@ type Needs = FileSystem.FileSystem | Targets | ToolContext
 type Failed = Problem.Problem | PlatformError
 
 /** A file during planning: as it was found, and as the operations so far leave it. */
-interface Planned {
-  readonly found: Change.Found
+interface PlannedFile {
+  readonly found: Change.FoundFile
   readonly after: Uint8Array | undefined
   readonly mode: number | undefined
 }
 
 /** The text of a file that is to be edited. */
-export const textOf = (given: string, bytes: Uint8Array): Effect.Effect<Binary.Text, Problem.Problem> => {
-  const kind = Binary.kindOfBytes(bytes)
+export const decodeText = (given: string, bytes: Uint8Array): Effect.Effect<Binary.Text, Problem.Problem> => {
+  const kind = Binary.classifyBytes(bytes)
   if (kind !== undefined) return Problem.fail(`${given} is ${kind} and cannot be edited as text`)
   const text = Binary.decode(bytes)
   return text === undefined
@@ -38,7 +38,7 @@ export const textOf = (given: string, bytes: Uint8Array): Effect.Effect<Binary.T
     : Effect.succeed(text)
 }
 
-const refusal = (given: string, refused: V4A.HunkRefused): Effect.Effect<never, Problem.Problem> => {
+const failHunk = (given: string, refused: V4A.HunkRefusal): Effect.Effect<never, Problem.Problem> => {
   const { hunk } = refused
   const where = `the hunk at line ${hunk.at} of the patch`
   switch (refused._tag) {
@@ -66,15 +66,15 @@ const refusal = (given: string, refused: V4A.HunkRefused): Effect.Effect<never, 
   }
 }
 
-const edited = (given: string, bytes: Uint8Array, hunks: ReadonlyArray<Hunk>): Effect.Effect<Uint8Array, Problem.Problem> =>
-  Effect.flatMap(textOf(given, bytes), (text) => {
+const applyHunks = (given: string, bytes: Uint8Array, hunks: ReadonlyArray<Hunk>): Effect.Effect<Uint8Array, Problem.Problem> =>
+  Effect.flatMap(decodeText(given, bytes), (text) => {
     const result = V4A.apply(text.text, hunks)
-    if (Result.isFailure(result)) return refusal(given, result.failure)
+    if (Result.isFailure(result)) return failHunk(given, result.failure)
     return Effect.succeed(Binary.encode({ ...text, text: result.success }))
   })
 
 /** A file that goes away must be a file: removing what a link leads to is not what was asked. */
-const notLink = Effect.fnUntraced(function*({ given, path }: Target) {
+const refuseLink = Effect.fnUntraced(function*({ given, path }: Target) {
   const fs = yield* FileSystem.FileSystem
   const link = yield* Effect.result(fs.readLink(path))
   if (link._tag === "Success") {
@@ -83,54 +83,54 @@ const notLink = Effect.fnUntraced(function*({ given, path }: Target) {
 })
 
 /** The changes that operations make together, one for each file that is really changed. */
-export const plan: (
+export const planChanges: (
   operations: ReadonlyArray<Operation>
 ) => Effect.Effect<ReadonlyArray<Change.Change>, Failed, Needs> = Effect.fnUntraced(function*(operations) {
   const targets = yield* Targets
-  const files = new Map<string, Planned>()
+  const files = new Map<string, PlannedFile>()
 
-  const at = Effect.fnUntraced(function*(given: string, access: "edit" | "write") {
+  const findPlanned = Effect.fnUntraced(function*(given: string, access: "edit" | "write") {
     const target = yield* targets.resolve(given, access)
     const known = files.get(target.real)
     if (known !== undefined) return known
-    const found = yield* Change.find(target)
-    return { found, after: found.bytes, mode: found.mode } satisfies Planned
+    const found = yield* Change.findFile(target)
+    return { found, after: found.bytes, mode: found.mode } satisfies PlannedFile
   })
-  const set = (file: Planned, after: Uint8Array | undefined, mode: number | undefined = file.mode): void => {
+  const setPlanned = (file: PlannedFile, after: Uint8Array | undefined, mode: number | undefined = file.mode): void => {
     files.set(file.found.target.real, { ...file, after, mode })
   }
-  const absent = (file: Planned, given: string) =>
+  const requireAbsent = (file: PlannedFile, given: string) =>
     file.after === undefined
       ? Effect.void
       : Problem.fail(`${given} exists already`, { hint: "Use *** Update File: to change it." })
 
   for (const operation of operations) {
     if (operation._tag === "Add") {
-      const file = yield* at(operation.path, "write")
-      yield* absent(file, operation.path)
-      set(file, Binary.encode(Binary.plain(operation.content)))
+      const file = yield* findPlanned(operation.path, "write")
+      yield* requireAbsent(file, operation.path)
+      setPlanned(file, Binary.encode(Binary.makePlainText(operation.content)))
       continue
     }
-    const file = yield* at(operation.path, "edit")
+    const file = yield* findPlanned(operation.path, "edit")
     const { target } = file.found
     if (file.after === undefined) return yield* Problem.fail(`no such file: ${operation.path}`)
     if (operation._tag === "Delete") {
-      yield* notLink(target)
-      set(file, undefined)
+      yield* refuseLink(target)
+      setPlanned(file, undefined)
       continue
     }
     const after = operation.hunks.length === 0
       ? file.after
-      : yield* edited(operation.path, file.after, operation.hunks)
+      : yield* applyHunks(operation.path, file.after, operation.hunks)
     if (operation.moveTo === undefined) {
-      set(file, after)
+      setPlanned(file, after)
       continue
     }
-    yield* notLink(target)
-    const destination = yield* at(operation.moveTo, "write")
-    yield* absent(destination, operation.moveTo)
-    set(file, undefined)
-    set(destination, after, file.mode)
+    yield* refuseLink(target)
+    const destination = yield* findPlanned(operation.moveTo, "write")
+    yield* requireAbsent(destination, operation.moveTo)
+    setPlanned(file, undefined)
+    setPlanned(destination, after, file.mode)
   }
 
   return Array.from(files.values())

@@ -14,13 +14,13 @@
 import * as Result from "effect/Result"
 import { similarity } from "../../../domain/Similarity.ts"
 import * as Indent from "./Match.ts"
-import { asIs, type Line, lineNumber, linesAt, type Match, type Matcher, occurrences, type Source, sourceOf } from "./Match.ts"
+import { returnAsIs, type Line, findLineNumber, locateLines, type Match, type Matcher, findOccurrences, type Source, toSource } from "./Match.ts"
 
 // Matchers that look for a text anywhere, also inside of lines. Pure.
 
 /** The text as it is. */
-export const exact: Matcher = ({ text }, wanted) =>
-  occurrences(text, wanted).map((start) => ({ start, end: start + wanted.length, adapt: asIs }))
+export const matchExact: Matcher = ({ text }, wanted) =>
+  findOccurrences(text, wanted).map((start) => ({ start, end: start + wanted.length, adapt: returnAsIs }))
 
 /** A piece of a text that was rewritten: where it stands now, and what it came from. */
 interface Piece {
@@ -31,12 +31,12 @@ interface Piece {
 }
 
 /** A text with pieces of it rewritten. Only those that became something else are kept, so that most texts have few. */
-interface Folded {
+interface FoldedText {
   readonly text: string
   readonly pieces: ReadonlyArray<Piece>
 }
 
-const fold = (text: string, pattern: RegExp, rewrite: (piece: string) => string): Folded => {
+const foldText = (text: string, pattern: RegExp, rewrite: (piece: string) => string): FoldedText => {
   const pieces: Array<Piece> = []
   const parts: Array<string> = []
   let last = 0
@@ -55,7 +55,7 @@ const fold = (text: string, pattern: RegExp, rewrite: (piece: string) => string)
 }
 
 /** The last piece that begins at or before a place. */
-const pieceBefore = (pieces: ReadonlyArray<Piece>, at: number): Piece | undefined => {
+const findPieceBefore = (pieces: ReadonlyArray<Piece>, at: number): Piece | undefined => {
   let low = 0
   let high = pieces.length
   while (low < high) {
@@ -67,8 +67,8 @@ const pieceBefore = (pieces: ReadonlyArray<Piece>, at: number): Piece | undefine
 }
 
 /** Origin of a unit of a folded text, with marks for the first and the last of its piece. */
-const origin = ({ pieces }: Folded, at: number) => {
-  const piece = pieceBefore(pieces, at)
+const findOrigin = ({ pieces }: FoldedText, at: number) => {
+  const piece = findPieceBefore(pieces, at)
   if (piece === undefined) return { start: at, end: at + 1, first: true, last: true }
   const inside = at - piece.at
   if (inside < piece.length) {
@@ -79,24 +79,24 @@ const origin = ({ pieces }: Folded, at: number) => {
 }
 
 /** Finds `wanted` in a folded text, as places of the original. A place never begins or ends inside of a piece. */
-const unfolded = (folded: Folded, wanted: string): ReadonlyArray<{ readonly start: number; readonly end: number }> =>
-  occurrences(folded.text, wanted).flatMap((at) => {
-    const head = origin(folded, at)
-    const tail = origin(folded, at + wanted.length - 1)
+const findInFolded = (folded: FoldedText, wanted: string): ReadonlyArray<{ readonly start: number; readonly end: number }> =>
+  findOccurrences(folded.text, wanted).flatMap((at) => {
+    const head = findOrigin(folded, at)
+    const tail = findOrigin(folded, at + wanted.length - 1)
     return head.first && tail.last ? [{ start: head.start, end: tail.end }] : []
   })
 
 const isWord = (char: string | undefined): boolean => char !== undefined && /[\p{L}\p{N}_]/u.test(char)
 
 /** True when a place begins or ends in the middle of a word that goes on outside of it. */
-const splitsWord = (text: string, start: number, end: number): boolean =>
+const isSplittingWord = (text: string, start: number, end: number): boolean =>
   isWord(text[start - 1]) && isWord(text[start]) || isWord(text[end - 1]) && isWord(text[end])
 
-const leading = (text: string): string => text.slice(0, text.length - text.trimStart().length)
-const trailing = (text: string): string => text.slice(text.trimEnd().length)
+const takeLeadingBlanks = (text: string): string => text.slice(0, text.length - text.trimStart().length)
+const takeTrailingBlanks = (text: string): string => text.slice(text.trimEnd().length)
 
 /** A replacement without what stood before and after the wanted text and is not replaced. */
-const without = (replacement: string, before: string, after: string): string => {
+const trimReplacement = (replacement: string, before: string, after: string): string => {
   const head = replacement.startsWith(before) ? replacement.slice(before.length) : replacement.trimStart()
   return head.endsWith(after) ? head.slice(0, head.length - after.length) : head.trimEnd()
 }
@@ -108,13 +108,13 @@ const without = (replacement: string, before: string, after: string): string => 
 const moveLines = (source: Source, wanted: string, start: number): (replacement: string) => string => {
   const body = wanted.replace(/^(?:[^\S\n]*\n)+/, "")
   const written = body.split("\n")
-  const first = lineNumber(source, start) - 1
+  const first = findLineNumber(source, start) - 1
   const found = source.lines.slice(first, first + written.length).map(({ text }) => text)
   const opening = source.text.slice(source.lines[first]?.start ?? 0, start)
-  if (opening.trim() !== "") return asIs
-  const move = Indent.indentAdapter(written, found)
+  if (opening.trim() !== "") return returnAsIs
+  const move = Indent.makeIndentAdapter(written, found)
   return (replacement) => {
-    const moved = move(leading(body) + replacement)
+    const moved = move(takeLeadingBlanks(body) + replacement)
     return moved.startsWith(opening) ? moved.slice(opening.length) : replacement
   }
 }
@@ -127,17 +127,17 @@ const blanksAfter = (text: string): string => text.slice(text.replace(/(?<![^\S\
  * Number of blanks stand between words is not compared, as long as there are some. Blanks at both ends of the wanted text
  * must stand there too, and stay.
  */
-export const whitespaceNormalised: Matcher = (source, wanted) => {
+export const matchWhitespaceNormalised: Matcher = (source, wanted) => {
   if (wanted.trim() === "") return []
   const [before, after] = [blanksBefore(wanted), blanksAfter(wanted)]
-  const folded = fold(source.text, blanks, () => " ")
-  return unfolded(folded, wanted.replace(blanks, " ")).flatMap((place): ReadonlyArray<Match> => {
+  const folded = foldText(source.text, blanks, () => " ")
+  return findInFolded(folded, wanted.replace(blanks, " ")).flatMap((place): ReadonlyArray<Match> => {
     const found = source.text.slice(place.start, place.end)
     const start = place.start + blanksBefore(found).length
     const end = place.end - blanksAfter(found).length
-    if (splitsWord(source.text, start, end)) return []
+    if (isSplittingWord(source.text, start, end)) return []
     const move = moveLines(source, wanted, start)
-    return [{ start, end, adapt: (replacement) => move(without(replacement, before, after)) }]
+    return [{ start, end, adapt: (replacement) => move(trimReplacement(replacement, before, after)) }]
   })
 }
 
@@ -154,22 +154,22 @@ const escapes: ReadonlyMap<string, string> = new Map([
 const escape = /\\[nrt"'`$\\]/g
 
 /** A text escaped once too often is looked for unescaped. A replacement loses the same kinds of escapes, no others. */
-export const escapeNormalised: Matcher = (source, wanted) => {
+export const matchEscapeNormalised: Matcher = (source, wanted) => {
   const kinds = new Set(wanted.match(escape) ?? [])
   if (kinds.size === 0) return []
   const unescape = (text: string): string =>
     text.replace(escape, (found) => kinds.has(found) ? escapes.get(found) ?? found : found)
-  return exact(source, unescape(wanted)).map((match) => ({ ...match, adapt: unescape }))
+  return matchExact(source, unescape(wanted)).map((match) => ({ ...match, adapt: unescape }))
 }
 
 /** Blanks and blank lines at both ends of the wanted text are not looked for. */
-export const trimmedBoundary: Matcher = (source, wanted) => {
+export const matchTrimmedBoundary: Matcher = (source, wanted) => {
   const core = wanted.trim()
   if (core === "" || core === wanted) return []
-  return exact(source, core).flatMap(({ start, end }): ReadonlyArray<Match> =>
-    splitsWord(source.text, start, end)
+  return matchExact(source, core).flatMap(({ start, end }): ReadonlyArray<Match> =>
+    isSplittingWord(source.text, start, end)
       ? []
-      : [{ start, end, adapt: (replacement) => without(replacement, leading(wanted), trailing(wanted)) }]
+      : [{ start, end, adapt: (replacement) => trimReplacement(replacement, takeLeadingBlanks(wanted), takeTrailingBlanks(wanted)) }]
   )
 }
 
@@ -180,13 +180,13 @@ const typographic: ReadonlyMap<string, string> = new Map([
   ...Array.from("\u200B\u200C\u200D\u2060\uFEFF", (char) => [char, ""] as const)
 ])
 const notAscii = /[^\0-\x7F]/gu
-const plainOf = (char: string): string => typographic.get(char) ?? char.normalize("NFKD")
+const toPlainCharacter = (char: string): string => typographic.get(char) ?? char.normalize("NFKD")
 
 /** Typographic quotes, dashes, spaces and composed characters count as their plain form. */
-export const unicodeNormalised: Matcher = (source, wanted) => {
-  const plain = wanted.replace(notAscii, plainOf)
+export const matchUnicodeNormalised: Matcher = (source, wanted) => {
+  const plain = wanted.replace(notAscii, toPlainCharacter)
   if (plain.trim() === "" || plain === wanted && source.text.search(notAscii) === -1) return []
-  return unfolded(fold(source.text, notAscii, plainOf), plain).map((place) => ({ ...place, adapt: asIs }))
+  return findInFolded(foldText(source.text, notAscii, toPlainCharacter), plain).map((place) => ({ ...place, adapt: returnAsIs }))
 }
 
 // Matchers that compare whole lines. Each finds blocks of as many lines as are wanted. Pure.
@@ -194,64 +194,64 @@ export const unicodeNormalised: Matcher = (source, wanted) => {
 /** Of the wanted lines: whether the block of lines from `first` on is what is wanted. */
 type Accepts = (wanted: ReadonlyArray<Line>) => (found: ReadonlyArray<Line>, first: number) => boolean
 
-const blocks = (accepts: Accepts): Matcher => (source, text) => {
-  const wanted = sourceOf(text).lines
+const makeBlockMatcher = (accepts: Accepts): Matcher => (source, text) => {
+  const wanted = toSource(text).lines
   const matches: Array<Match> = []
   if (wanted.every(({ trimmed }) => trimmed === "")) return matches
   const accepted = accepts(wanted)
   for (let first = 0; first + wanted.length <= source.lines.length; first++) {
-    if (accepted(source.lines, first)) matches.push(blockAt(source, wanted, first, text.endsWith("\n")))
+    if (accepted(source.lines, first)) matches.push(makeBlockMatch(source, wanted, first, text.endsWith("\n")))
   }
   return matches
 }
 
-const blockAt = (source: Source, wanted: ReadonlyArray<Line>, first: number, closed: boolean): Match => ({
-  ...linesAt(source, first, wanted.length, closed),
-  adapt: Indent.indentAdapter(
+const makeBlockMatch = (source: Source, wanted: ReadonlyArray<Line>, first: number, closed: boolean): Match => ({
+  ...locateLines(source, first, wanted.length, closed),
+  adapt: Indent.makeIndentAdapter(
     wanted.map(({ text }) => text),
     source.lines.slice(first, first + wanted.length).map(({ text }) => text)
   )
 })
 
-const every = (same: (found: Line, wanted: Line) => boolean): Accepts => (wanted) => (found, first) =>
+const acceptEveryLine = (same: (found: Line, wanted: Line) => boolean): Accepts => (wanted) => (found, first) =>
   wanted.every((line, index) => {
     const other = found[first + index]
     return other !== undefined && same(other, line)
   })
 
 /** Blanks at both ends of each line are not compared. */
-export const lineTrimmed: Matcher = blocks(every((found, wanted) => found.trimmed === wanted.trimmed))
+export const matchLineTrimmed: Matcher = makeBlockMatcher(acceptEveryLine((found, wanted) => found.trimmed === wanted.trimmed))
 
-const collapse = (text: string): string => text.replace(/\s+/g, " ")
+const collapseBlanks = (text: string): string => text.replace(/\s+/g, " ")
 
 /** Indentation is not compared, and neither is how many blanks stand between words. */
-export const indentationFlexible: Matcher = blocks(
-  every((found, wanted) => found.trimmed === wanted.trimmed || collapse(found.trimmed) === collapse(wanted.trimmed))
+export const matchIndentationFlexible: Matcher = makeBlockMatcher(
+  acceptEveryLine((found, wanted) => found.trimmed === wanted.trimmed || collapseBlanks(found.trimmed) === collapseBlanks(wanted.trimmed))
 )
 
 const maxCompared = 400
 
 /** Likeness of two lines, 0 to 1; of long lines the beginning counts. */
-const alike = (a: Line, b: Line): number =>
+const computeLikeness = (a: Line, b: Line): number =>
   a.trimmed === b.trimmed ? 1 : similarity(a.trimmed.slice(0, maxCompared), b.trimmed.slice(0, maxCompared))
 
 /** True when a line tells its place: a lone bracket or a blank line does not. */
-const telling = ({ trimmed }: Line): boolean => /[\p{L}\p{N}].*[\p{L}\p{N}]/u.test(trimmed)
+const isTelling = ({ trimmed }: Line): boolean => /[\p{L}\p{N}].*[\p{L}\p{N}]/u.test(trimmed)
 
 /** Mean likeness that the lines between two anchors must have. */
 const anchored = 0.7
 
 /** The first and the last of at least three lines are the same and at least one tells its place; those between are alike. */
-export const blockAnchor: Matcher = blocks((wanted) => {
+export const matchBlockAnchor: Matcher = makeBlockMatcher((wanted) => {
   const [head, tail] = [wanted[0], wanted[wanted.length - 1]]
-  if (wanted.length < 3 || head === undefined || tail === undefined || !telling(head) && !telling(tail)) return () => false
+  if (wanted.length < 3 || head === undefined || tail === undefined || !isTelling(head) && !isTelling(tail)) return () => false
   return (found, first) => {
     const end = found[first + wanted.length - 1]
     if (found[first]?.trimmed !== head.trimmed || end?.trimmed !== tail.trimmed) return false
     let sum = 0
     for (let index = 1; index < wanted.length - 1; index++) {
       const [a, b] = [found[first + index], wanted[index]]
-      if (a !== undefined && b !== undefined) sum += alike(a, b)
+      if (a !== undefined && b !== undefined) sum += computeLikeness(a, b)
     }
     return sum / (wanted.length - 2) >= anchored
   }
@@ -262,8 +262,8 @@ const mayDiffer = 0.25
 const otherLikeness = 0.5
 
 /** At least four telling lines, three quarters of them the same; the others are alike. */
-export const contextAware: Matcher = blocks((wanted) => {
-  const counted = wanted.flatMap((line, index) => telling(line) ? [{ line, index }] : [])
+export const matchContextAware: Matcher = makeBlockMatcher((wanted) => {
+  const counted = wanted.flatMap((line, index) => isTelling(line) ? [{ line, index }] : [])
   if (counted.length < 4) return () => false
   const allowed = Math.floor(counted.length * mayDiffer)
   return (found, first) => {
@@ -273,7 +273,7 @@ export const contextAware: Matcher = blocks((wanted) => {
     }
     return counted.every(({ index, line }) => {
       const other = found[first + index]
-      return other !== undefined && alike(other, line) >= otherLikeness
+      return other !== undefined && computeLikeness(other, line) >= otherLikeness
     })
   }
 })
@@ -287,19 +287,19 @@ interface Step {
 
 /** The rules, strictest first. */
 const steps = [
-  { name: "exact", find: exact, several: true },
-  { name: "line_trimmed", find: lineTrimmed, several: true },
-  { name: "whitespace_normalized", find: whitespaceNormalised, several: true },
-  { name: "indentation_flexible", find: indentationFlexible, several: true },
-  { name: "escape_normalized", find: escapeNormalised, several: true },
-  { name: "trimmed_boundary", find: trimmedBoundary, several: false },
-  { name: "unicode_normalized", find: unicodeNormalised, several: true },
-  { name: "block_anchor", find: blockAnchor, several: false },
-  { name: "context_aware", find: contextAware, several: false }
+  { name: "exact", find: matchExact, several: true },
+  { name: "line_trimmed", find: matchLineTrimmed, several: true },
+  { name: "whitespace_normalized", find: matchWhitespaceNormalised, several: true },
+  { name: "indentation_flexible", find: matchIndentationFlexible, several: true },
+  { name: "escape_normalized", find: matchEscapeNormalised, several: true },
+  { name: "trimmed_boundary", find: matchTrimmedBoundary, several: false },
+  { name: "unicode_normalized", find: matchUnicodeNormalised, several: true },
+  { name: "block_anchor", find: matchBlockAnchor, several: false },
+  { name: "context_aware", find: matchContextAware, several: false }
 ] as const satisfies ReadonlyArray<Step>
 
 /** Result of a replacement. */
-interface Replaced {
+interface Replacement {
   readonly text: string
   readonly count: number
   /** Name of the rule that found the text. */
@@ -307,12 +307,12 @@ interface Replaced {
 }
 
 /** Refusal of a replacement. */
-export type Refused =
+export type ReplacementRefusal =
   | { readonly _tag: "Empty" }
   | { readonly _tag: "Unchanged" }
-  /** `closest` is the line of the text most like the first wanted one; `applied`: the replacement stands there already. */
+  /** `closest` is the line of the text most like the first wanted one; `applyMatches`: the replacement stands there already. */
   | { readonly _tag: "NotFound"; readonly closest: number | undefined; readonly applied: boolean }
-  | { readonly _tag: "Ambiguous"; readonly lines: ReadonlyArray<number>; readonly step: Replaced["step"] }
+  | { readonly _tag: "Ambiguous"; readonly lines: ReadonlyArray<number>; readonly step: Replacement["step"] }
 
 /** A replacement to be made. */
 interface Request {
@@ -329,8 +329,8 @@ const maxCandidates = 10_000
 const maxClosest = 80
 
 /** Line, from 1, most like the first telling wanted line. */
-const closestLine = ({ lines }: Source, wanted: string): number | undefined => {
-  const key = sourceOf(wanted).lines.find(({ trimmed }) => trimmed.length > 2)?.trimmed.slice(0, maxClosest)
+const findClosestLine = ({ lines }: Source, wanted: string): number | undefined => {
+  const key = toSource(wanted).lines.find(({ trimmed }) => trimmed.length > 2)?.trimmed.slice(0, maxClosest)
   if (key === undefined || lines.length > maxCandidates) return undefined
   let best: { readonly line: number; readonly score: number } | undefined
   for (const [index, { trimmed }] of lines.entries()) {
@@ -343,7 +343,7 @@ const closestLine = ({ lines }: Source, wanted: string): number | undefined => {
   return best?.line
 }
 
-const withoutOverlaps = (matches: ReadonlyArray<Match>): ReadonlyArray<Match> => {
+const removeOverlaps = (matches: ReadonlyArray<Match>): ReadonlyArray<Match> => {
   let end = 0
   return matches.filter((match) => {
     if (match.start < end) return false
@@ -352,7 +352,7 @@ const withoutOverlaps = (matches: ReadonlyArray<Match>): ReadonlyArray<Match> =>
   })
 }
 
-const applied = (text: string, matches: ReadonlyArray<Match>, replacement: string): string => {
+const applyMatches = (text: string, matches: ReadonlyArray<Match>, replacement: string): string => {
   const pieces: Array<string> = []
   let end = 0
   for (const match of matches) {
@@ -363,26 +363,26 @@ const applied = (text: string, matches: ReadonlyArray<Match>, replacement: strin
 }
 
 /** Replacing a text that a model wrote from memory. */
-export const replace = (text: string, { wanted, replacement, replaceAll }: Request): Result.Result<Replaced, Refused> => {
+export const replace = (text: string, { wanted, replacement, replaceAll }: Request): Result.Result<Replacement, ReplacementRefusal> => {
   if (wanted === "") return Result.fail({ _tag: "Empty" })
   if (wanted === replacement) return Result.fail({ _tag: "Unchanged" })
-  const source = sourceOf(text)
+  const source = toSource(text)
   for (const { name, find, several } of steps) {
     const found = find(source, wanted)
     if (found.length === 0) continue
     if (found.length > 1 && !(replaceAll && several)) {
-      const lines = found.slice(0, maxShown).map(({ start }) => lineNumber(source, start))
+      const lines = found.slice(0, maxShown).map(({ start }) => findLineNumber(source, start))
       return Result.fail({ _tag: "Ambiguous", lines, step: name })
     }
-    const matches = withoutOverlaps(found)
-    const next = applied(text, matches, replacement)
+    const matches = removeOverlaps(found)
+    const next = applyMatches(text, matches, replacement)
     return next === text
       ? Result.fail({ _tag: "Unchanged" })
       : Result.succeed({ text: next, count: matches.length, step: name })
   }
   return Result.fail({
     _tag: "NotFound",
-    closest: closestLine(source, wanted),
+    closest: findClosestLine(source, wanted),
     applied: replacement.trim().length >= minTelling && text.includes(replacement)
   })
 }

@@ -27,7 +27,7 @@
  */
 import * as Result from "effect/Result"
 import * as Indent from "./Match.ts"
-import { sourceOf } from "./Match.ts"
+import { toSource } from "./Match.ts"
 
 /** One line of a hunk. */
 interface HunkLine {
@@ -67,7 +67,7 @@ const moveHeader = /^\*\*\* Move File: *(\S.*)$/
 const moveTo = /^\*\*\* Move to: *(\S.*)$/i
 
 /** The two paths of `*** Move File: a -> b`. */
-const movedOf = (line: string): readonly [from: string, to: string] | undefined => {
+const parseMove = (line: string): readonly [from: string, to: string] | undefined => {
   const paths = moveHeader.exec(line)?.[1] ?? ""
   const arrow = paths.lastIndexOf(" -> ")
   const [from, to] = [paths.slice(0, Math.max(0, arrow)).trim(), paths.slice(arrow + 4).trim()]
@@ -84,17 +84,17 @@ const isChange = ({ lines }: Hunk): boolean => lines.some(({ kind }) => kind !==
  * Lines without even a blank at the end of a section are slips of the writer. Between other lines such a line is an empty
  * line of the file, whose blank got lost.
  */
-const withoutTrailingBlank = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
+const dropTrailingBlanks = (lines: ReadonlyArray<string>): ReadonlyArray<string> => {
   let end = lines.length
   while (end > 0 && lines[end - 1] === "") end--
   return lines.slice(0, end)
 }
 
-const hunksOf = (body: ReadonlyArray<string>, first: number): Result.Result<ReadonlyArray<Hunk>, string> => {
+const parseHunks = (body: ReadonlyArray<string>, first: number): Result.Result<ReadonlyArray<Hunk>, string> => {
   const hunks: Array<OpenHunk> = []
   let hunk: OpenHunk | undefined
   let blank = 0
-  const open = (at: number): OpenHunk => {
+  const openHunk = (at: number): OpenHunk => {
     hunk = { at, markers: [], lines: [], endOfFile: false }
     hunks.push(hunk)
     return hunk
@@ -105,12 +105,12 @@ const hunksOf = (body: ReadonlyArray<string>, first: number): Result.Result<Read
       blank++
     } else if (line.startsWith("@@")) {
       blank = 0
-      const current = hunk === undefined || hunk.lines.length > 0 ? open(at) : hunk
+      const current = hunk === undefined || hunk.lines.length > 0 ? openHunk(at) : hunk
       const marker = unifiedRange.test(line) ? "" : line.slice(2).trim()
       if (marker !== "") current.markers.push(marker)
     } else if (line.trimEnd() === "*** End of File") {
       blank = 0
-      const current = hunk ?? open(at)
+      const current = hunk ?? openHunk(at)
       current.endOfFile = true
     } else if (!line.startsWith("\\ No newline")) {
       const kind = kinds[line.slice(0, 1)]
@@ -119,7 +119,7 @@ const hunksOf = (body: ReadonlyArray<string>, first: number): Result.Result<Read
           `line ${at} of the patch begins with none of " ", "+", "-", "@@", "***": ${JSON.stringify(line.slice(0, 80))}`
         )
       }
-      const current = hunk ?? open(at)
+      const current = hunk ?? openHunk(at)
       if (current.lines.length > 0) {
         for (; blank > 0; blank--) current.lines.push({ kind: "context", text: "" })
       }
@@ -130,18 +130,18 @@ const hunksOf = (body: ReadonlyArray<string>, first: number): Result.Result<Read
   return Result.succeed(hunks)
 }
 
-const added = (body: ReadonlyArray<string>, first: number): Result.Result<string, string> => {
-  const lines = withoutTrailingBlank(body)
+const parseAddedFile = (body: ReadonlyArray<string>, first: number): Result.Result<string, string> => {
+  const lines = dropTrailingBlanks(body)
   const wrong = lines.findIndex((line) => line !== "" && !line.startsWith("+"))
   return wrong === -1
     ? Result.succeed(lines.map((line) => `${line.slice(1)}\n`).join(""))
     : Result.fail(`line ${first + wrong} of the patch is inside an added file and does not begin with "+"`)
 }
 
-const updated = (path: string, body: ReadonlyArray<string>, first: number): Result.Result<Operation, string> => {
+const parseUpdatedFile = (path: string, body: ReadonlyArray<string>, first: number): Result.Result<Operation, string> => {
   const target = moveTo.exec(body[0] ?? "")?.[1]?.trimEnd()
   const skipped = target === undefined ? 0 : 1
-  return Result.flatMap(hunksOf(body.slice(skipped), first + skipped), (hunks) => {
+  return Result.flatMap(parseHunks(body.slice(skipped), first + skipped), (hunks) => {
     const changes = hunks.filter(isChange)
     return changes.length === 0 && (target === undefined || hunks.length > 0)
       ? Result.fail(`the patch changes nothing in ${path}: it has context but no line that begins with "+" or "-"`)
@@ -162,8 +162,8 @@ export const parse = (text: string): Result.Result<ReadonlyArray<Operation>, str
     const line = all[at] ?? ""
     const from = at + 1
     let to = from
-    while (to < end && !header.test(all[to] ?? "") && movedOf(all[to] ?? "") === undefined) to++
-    const move = movedOf(line)
+    while (to < end && !header.test(all[to] ?? "") && parseMove(all[to] ?? "") === undefined) to++
+    const move = parseMove(line)
     const found = header.exec(line)
     const [kind, path = ""] = [found?.[1], found?.[2]?.trimEnd()]
     const body = all.slice(from, to)
@@ -173,17 +173,17 @@ export const parse = (text: string): Result.Result<ReadonlyArray<Operation>, str
     }
     let operation: Result.Result<Operation, string>
     if (move !== undefined) {
-      operation = withoutTrailingBlank(body).length > 0
+      operation = dropTrailingBlanks(body).length > 0
         ? Result.fail(`line ${from + 1} of the patch: "*** Move File:" has no lines of its own; use "*** Update File:"`)
         : Result.succeed({ _tag: "Update", path: move[0], moveTo: move[1], hunks: [] })
     } else if (kind === "Add") {
-      operation = Result.map(added(body, from + 1), (content) => ({ _tag: "Add", path, content }))
+      operation = Result.map(parseAddedFile(body, from + 1), (content) => ({ _tag: "Add", path, content }))
     } else if (kind === "Delete") {
-      operation = withoutTrailingBlank(body).length > 0
+      operation = dropTrailingBlanks(body).length > 0
         ? Result.fail(`line ${from + 1} of the patch: "*** Delete File:" has no lines of its own`)
         : Result.succeed({ _tag: "Delete", path })
     } else if (kind === "Update") {
-      operation = updated(path, body, from + 1)
+      operation = parseUpdatedFile(path, body, from + 1)
     } else {
       operation = Result.fail(
         `line ${at + 1} of the patch is not "*** Add File: …", "*** Update File: …", "*** Delete File: …" or ` +
@@ -207,13 +207,13 @@ export const parse = (text: string): Result.Result<ReadonlyArray<Operation>, str
 // one place says where to begin: then the first place from there on is meant. Kept lines stay as the file has them.
 
 /** Refusal of a hunk that has no place in a text. Lines count from 1. */
-export type HunkRefused =
+export type HunkRefusal =
   | { readonly _tag: "NotFound"; readonly hunk: Hunk; readonly above: boolean }
   | { readonly _tag: "NoMarker"; readonly hunk: Hunk; readonly marker: string }
   | { readonly _tag: "Ambiguous"; readonly hunk: Hunk; readonly lines: ReadonlyArray<number> }
   | { readonly _tag: "NoPlace"; readonly hunk: Hunk }
 
-const plain = (line: string): string =>
+const normalizeLine = (line: string): string =>
   line.replace(/[\u2018\u2019\u2032]/g, "'").replace(/[\u201C\u201D\u2033]/g, "\"").replace(/[\u2010-\u2015\u2212]/g, "-")
     .normalize("NFKD").replace(/\s+/g, " ").trim()
 
@@ -222,18 +222,18 @@ const forms: ReadonlyArray<(line: string) => string> = [
   (line) => line,
   (line) => line.trimEnd(),
   (line) => line.trim(),
-  plain
+  normalizeLine
 ]
 
 /** Every index from `from` on where `block` stands in `lines`, by the first form that finds one. */
-const places = (lines: ReadonlyArray<string>, block: ReadonlyArray<string>, from: number): ReadonlyArray<number> => {
+const findPlaces = (lines: ReadonlyArray<string>, block: ReadonlyArray<string>, from: number): ReadonlyArray<number> => {
   for (const form of forms) {
     const wanted = block.map(form)
     const compared: Array<string | undefined> = []
-    const at = (index: number): string => compared[index] ??= form(lines[index] ?? "")
+    const normalizeAt = (index: number): string => compared[index] ??= form(lines[index] ?? "")
     const found: Array<number> = []
     for (let first = from; first + wanted.length <= lines.length; first++) {
-      if (wanted.every((line, index) => at(first + index) === line)) found.push(first)
+      if (wanted.every((line, index) => normalizeAt(first + index) === line)) found.push(first)
     }
     if (found.length > 0) return found
   }
@@ -241,23 +241,23 @@ const places = (lines: ReadonlyArray<string>, block: ReadonlyArray<string>, from
 }
 
 /** Finds the places of a marker: lines that are equal to it, or else lines that begin with it. */
-const markerPlaces = (lines: ReadonlyArray<string>, marker: string, from: number): ReadonlyArray<number> => {
-  const same = places(lines, [marker], from)
+const findMarkerPlaces = (lines: ReadonlyArray<string>, marker: string, from: number): ReadonlyArray<number> => {
+  const same = findPlaces(lines, [marker], from)
   if (same.length > 0) return same
   return lines.flatMap((line, index) => index >= from && line.trimStart().startsWith(marker) ? [index] : [])
 }
 
-interface Start {
+interface HunkStart {
   /** First line that the hunk may stand at. */
   readonly from: number
   /** Lines where the last marker stands; none without markers. */
   readonly marked: ReadonlyArray<number>
 }
 
-const startOf = (lines: ReadonlyArray<string>, hunk: Hunk, cursor: number): Result.Result<Start, HunkRefused> => {
-  let start: Start = { from: cursor, marked: [] }
+const findStart = (lines: ReadonlyArray<string>, hunk: Hunk, cursor: number): Result.Result<HunkStart, HunkRefusal> => {
+  let start: HunkStart = { from: cursor, marked: [] }
   for (const marker of hunk.markers) {
-    const marked = markerPlaces(lines, marker, start.from)
+    const marked = findMarkerPlaces(lines, marker, start.from)
     const [first] = marked
     if (first === undefined) return Result.fail({ _tag: "NoMarker", hunk, marker })
     start = { from: first, marked }
@@ -268,29 +268,29 @@ const startOf = (lines: ReadonlyArray<string>, hunk: Hunk, cursor: number): Resu
 const shownPlaces = 10
 
 /** The line that a hunk begins at. */
-const placeOf = (lines: ReadonlyArray<string>, hunk: Hunk, cursor: number): Result.Result<number, HunkRefused> =>
-  Result.flatMap(startOf(lines, hunk, cursor), ({ from, marked }): Result.Result<number, HunkRefused> => {
+const locateHunk = (lines: ReadonlyArray<string>, hunk: Hunk, cursor: number): Result.Result<number, HunkRefusal> =>
+  Result.flatMap(findStart(lines, hunk, cursor), ({ from, marked }): Result.Result<number, HunkRefusal> => {
     const block = hunk.lines.filter(({ kind }) => kind !== "add").map(({ text }) => text)
-    const ambiguous = (at: ReadonlyArray<number>): Result.Result<number, HunkRefused> =>
+    const failAmbiguous = (at: ReadonlyArray<number>): Result.Result<number, HunkRefusal> =>
       Result.fail({ _tag: "Ambiguous", hunk, lines: at.slice(0, shownPlaces).map((index) => index + 1) })
     if (block.length === 0) {
       if (hunk.endOfFile || lines.length === 0) return Result.succeed(lines.length)
       const [only] = marked
       if (only === undefined) return Result.fail({ _tag: "NoPlace", hunk })
-      return marked.length > 1 ? ambiguous(marked) : Result.succeed(only + 1)
+      return marked.length > 1 ? failAmbiguous(marked) : Result.succeed(only + 1)
     }
-    const found = places(lines, block, hunk.endOfFile ? Math.max(from, lines.length - block.length) : from)
+    const found = findPlaces(lines, block, hunk.endOfFile ? Math.max(from, lines.length - block.length) : from)
     const [first] = found
     if (first === undefined) {
-      return Result.fail({ _tag: "NotFound", hunk, above: places(lines.slice(0, from), block, 0).length > 0 })
+      return Result.fail({ _tag: "NotFound", hunk, above: findPlaces(lines.slice(0, from), block, 0).length > 0 })
     }
-    return found.length === 1 || marked.length === 1 ? Result.succeed(first) : ambiguous(found)
+    return found.length === 1 || marked.length === 1 ? Result.succeed(first) : failAmbiguous(found)
   })
 
 /** The lines that a hunk leaves at its place. */
-const linesOf = (lines: ReadonlyArray<string>, hunk: Hunk, place: number): ReadonlyArray<string> => {
+const applyHunk = (lines: ReadonlyArray<string>, hunk: Hunk, place: number): ReadonlyArray<string> => {
   const old = hunk.lines.filter(({ kind }) => kind !== "add")
-  const adapt = Indent.indentAdapter(old.map(({ text }) => text), lines.slice(place, place + old.length))
+  const adapt = Indent.makeIndentAdapter(old.map(({ text }) => text), lines.slice(place, place + old.length))
   const result: Array<string> = []
   let at = place
   for (const { kind, text } of hunk.lines) {
@@ -304,14 +304,14 @@ const linesOf = (lines: ReadonlyArray<string>, hunk: Hunk, place: number): Reado
 }
 
 /** The text with every hunk applied, or the first hunk that has no place. */
-export const apply = (text: string, hunks: ReadonlyArray<Hunk>): Result.Result<string, HunkRefused> => {
-  const lines = sourceOf(text).lines.map((line) => line.text)
+export const apply = (text: string, hunks: ReadonlyArray<Hunk>): Result.Result<string, HunkRefusal> => {
+  const lines = toSource(text).lines.map((line) => line.text)
   const pieces: Array<ReadonlyArray<string>> = []
   let cursor = 0
   for (const hunk of hunks) {
-    const place = placeOf(lines, hunk, cursor)
+    const place = locateHunk(lines, hunk, cursor)
     if (Result.isFailure(place)) return Result.fail(place.failure)
-    pieces.push(lines.slice(cursor, place.success), linesOf(lines, hunk, place.success))
+    pieces.push(lines.slice(cursor, place.success), applyHunk(lines, hunk, place.success))
     cursor = place.success + hunk.lines.filter(({ kind }) => kind !== "add").length
   }
   pieces.push(lines.slice(cursor))

@@ -13,7 +13,7 @@ import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
 import { redactText } from "../../../domain/Redaction.ts"
-import { within } from "../../../platform/TimeLimit.ts"
+import { runWithin } from "../../../platform/TimeLimit.ts"
 import * as FileContent from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
 import * as FileWalk from "../../../environment/FileWalk.ts"
@@ -49,12 +49,12 @@ const repetition = /[*+?]|\{\d*,?\d*\}/g
 const repeatedGroup = /\)(?:[*+]|\{\d)/
 
 /** An expression without what cannot repeat: classes and escapes as `x`, group heads as `(`, lazy repetitions as such. */
-const skeletonOf = (source: string): string =>
+const stripInertParts = (source: string): string =>
   source.replace(inert, (found) => found.startsWith("(") ? "(" : "x").replace(/([*+?}])\?/g, "$1")
 
 /** True when the time that an expression takes is bounded by the length of a line alone. */
 export const isBounded = (source: string): boolean => {
-  const skeleton = skeletonOf(source)
+  const skeleton = stripInertParts(source)
   return !/\\[1-9k]/.test(source) && (skeleton.match(repetition)?.length ?? 0) <= 1 && !repeatedGroup.test(skeleton) &&
     skeleton.split("|").length <= 16
 }
@@ -74,7 +74,7 @@ export const compile = (source: string): Result.Result<Pattern, string> => {
   } catch (error) {
     return Result.fail(error instanceof Error ? error.message : String(error))
   }
-  const scan = (lines: ReadonlyArray<string>): ReadonlyArray<number> => {
+  const scanLines = (lines: ReadonlyArray<string>): ReadonlyArray<number> => {
     const found: Array<number> = []
     for (const [index, each] of lines.entries()) {
       if (line.test(each.length > maxLineChars ? each.slice(0, maxLineChars) : each)) found.push(index)
@@ -83,7 +83,7 @@ export const compile = (source: string): Result.Result<Pattern, string> => {
   }
   const bounded = isBounded(body)
   return Result.succeed({
-    matching: (lines) => bounded ? scan(lines) : within(maxMillis, () => scan(lines)),
+    matching: (lines) => bounded ? scanLines(lines) : runWithin(maxMillis, () => scanLines(lines)),
     indexIn: (each) => bounded ? Math.max(0, each.slice(0, maxLineChars).search(line)) : 0
   })
 }
@@ -110,7 +110,7 @@ export interface Options {
 }
 
 /** Matches of one file. `tooSlow` is the line from which on matching took too long. */
-interface Found {
+interface FileMatches {
   readonly count: number
   readonly hits: ReadonlyArray<Hit>
   readonly tooSlow: number | undefined
@@ -119,17 +119,17 @@ interface Found {
 /** Takes the bytes piece by piece; `push` answers whether there is more to look for. */
 interface Scanner {
   readonly push: (bytes: Uint8Array) => boolean
-  readonly end: () => Found
+  readonly end: () => FileMatches
 }
 
 /** Characters of a line that are shown. */
 const shown = 400
 const maxKept = maxLineChars
 
-const withoutReturn = (line: string): string => line.endsWith("\r") ? line.slice(0, -1) : line
+const dropCarriageReturn = (line: string): string => line.endsWith("\r") ? line.slice(0, -1) : line
 
 /** A line as it is shown: of a long one the part around `at`. */
-const part = (line: string, at: number): string => {
+const cutAround = (line: string, at: number): string => {
   if (line.length <= shown) return line
   const from = Math.max(0, Math.min(at - (shown >> 2), line.length - shown))
   const to = Math.min(line.length, from + shown)
@@ -138,7 +138,7 @@ const part = (line: string, at: number): string => {
 
 /** The lines of one file that match, out of a stream of its bytes. */
 export const make = ({ context, keepLines, maxMatches, pattern, redact }: Options): Scanner => {
-  const clip = (line: string, at: number): string => part(redact && line.length > shown ? redactText(line) : line, at)
+  const clipLine = (line: string, at: number): string => cutAround(redact && line.length > shown ? redactText(line) : line, at)
   const decoder = new TextDecoder()
   const hits: Array<Hit> = []
   let count = 0
@@ -150,15 +150,15 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
   let open: Array<Hit> = []
   let tooSlow: number | undefined
 
-  const hit = (lines: ReadonlyArray<string>, index: number): void => {
+  const addHit = (lines: ReadonlyArray<string>, index: number): void => {
     count++
     if (!keepLines) return
     const line = lines[index] ?? ""
     const before = context === 0 ? [] : [...recent, ...lines.slice(Math.max(0, index - context), index)].slice(-context)
     const found: Hit = {
       line: passed + index + 1,
-      content: clip(line, pattern.indexIn(line)),
-      before: before.map((line) => clip(line, 0)),
+      content: clipLine(line, pattern.indexIn(line)),
+      before: before.map((line) => clipLine(line, 0)),
       after: []
     }
     hits.push(found)
@@ -166,14 +166,14 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
   }
 
   /** Gives the lines that follow hits to them. */
-  const follow = (line: string, number: number): void => {
-    for (const each of open) if (each.line < number) each.after.push(clip(line, 0))
+  const addContextLine = (line: string, number: number): void => {
+    for (const each of open) if (each.line < number) each.after.push(clipLine(line, 0))
     open = open.filter(({ after }) => after.length < context)
   }
 
-  const done = (): boolean => tooSlow !== undefined || count >= maxMatches && open.length === 0
+  const isDone = (): boolean => tooSlow !== undefined || count >= maxMatches && open.length === 0
 
-  const take = (lines: ReadonlyArray<string>): void => {
+  const takeLines = (lines: ReadonlyArray<string>): void => {
     const matching = pattern.matching(lines)
     if (matching === undefined) {
       tooSlow = passed + 1
@@ -181,20 +181,20 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
     }
     let next = 0
     if (context === 0) {
-      for (const index of matching) if (count < maxMatches) hit(lines, index)
+      for (const index of matching) if (count < maxMatches) addHit(lines, index)
     } else {
       for (const [index, line] of lines.entries()) {
-        follow(line, passed + index + 1)
+        addContextLine(line, passed + index + 1)
         if (matching[next] !== index) continue
         next++
-        if (count < maxMatches) hit(lines, index)
+        if (count < maxMatches) addHit(lines, index)
       }
       recent = [...recent, ...lines].slice(-context)
     }
     passed += lines.length
   }
 
-  const add = (text: string): void => {
+  const addText = (text: string): void => {
     const last = text.lastIndexOf("\n")
     if (last === -1) {
       if (rest.length < maxKept) rest += text
@@ -202,17 +202,17 @@ export const make = ({ context, keepLines, maxMatches, pattern, redact }: Option
     }
     const whole = rest + text.slice(0, last)
     rest = text.slice(last + 1)
-    take(whole.split("\n").map(withoutReturn))
+    takeLines(whole.split("\n").map(dropCarriageReturn))
   }
 
   return {
     push: (bytes) => {
-      add(decoder.decode(bytes, { stream: true }))
-      return !done()
+      addText(decoder.decode(bytes, { stream: true }))
+      return !isDone()
     },
     end: () => {
       rest += decoder.decode()
-      if (rest !== "" && !done()) take([withoutReturn(rest)])
+      if (rest !== "" && !isDone()) takeLines([dropCarriageReturn(rest)])
       return { count, hits, tooSlow }
     }
   }
@@ -245,7 +245,7 @@ export interface Scope {
 /** A file and what was found in it. */
 interface FileFound {
   readonly entry: FileWalk.Entry
-  readonly found: Found
+  readonly found: FileMatches
 }
 
 /** Files that a search passed over, and the reason if it ended early. */
@@ -257,10 +257,10 @@ export interface Notes {
 
 type Files = FileSystem.FileSystem | Path.Path
 
-const entries = (scope: Scope, name: string, tally: FileWalk.Tally): Stream.Stream<FileWalk.Entry, never, Files> =>
+const listEntries = (scope: Scope, name: string, tally: FileWalk.Tally): Stream.Stream<FileWalk.Entry, never, Files> =>
   scope.single
     ? Stream.succeed({ path: scope.top, relative: name, name, link: false })
-    : Stream.filter(FileWalk.files(scope.top, tally), scope.wanted)
+    : Stream.filter(FileWalk.walkFiles(scope.top, tally), scope.wanted)
 
 /** Runs a stream of findings until `enough` or the deadline. */
 const untilDeadline = Effect.fnUntraced(function*<A, E, R>(
@@ -279,23 +279,23 @@ const untilDeadline = Effect.fnUntraced(function*<A, E, R>(
 })
 
 /** The files of a scope, at most `max`. */
-export const files = (scope: Scope, name: string, max: number) => {
+export const findFiles = (scope: Scope, name: string, max: number) => {
   const tally: FileWalk.Tally = { unreadable: 0, exhausted: false }
   let count = 0
-  return untilDeadline(tally, entries(scope, name, tally), () => ++count >= max)
+  return untilDeadline(tally, listEntries(scope, name, tally), () => ++count >= max)
 }
 
 /** Searches one file; nothing is found in one that is not text. */
-const scan = Effect.fnUntraced(function*(entry: FileWalk.Entry, options: Options) {
+const scanFile = Effect.fnUntraced(function*(entry: FileWalk.Entry, options: Options) {
   const scanner = make(options)
   let first = true
   let text = true
   yield* FileContent.forEachPiece(entry.path, (bytes) => {
-    if (first) text = FileContent.kindOfBytes(bytes) === undefined
+    if (first) text = FileContent.classifyBytes(bytes) === undefined
     first = false
     return text && scanner.push(bytes)
   })
-  const found: Found = text ? scanner.end() : { count: 0, hits: [], tooSlow: undefined }
+  const found: FileMatches = text ? scanner.end() : { count: 0, hits: [], tooSlow: undefined }
   return found.tooSlow === undefined
     ? { entry, found } satisfies FileFound
     : yield* Problem.fail(`the pattern takes too long to match ${entry.relative} (from line ${found.tooSlow} on)`, {
@@ -304,22 +304,22 @@ const scan = Effect.fnUntraced(function*(entry: FileWalk.Entry, options: Options
 })
 
 /** The files of a scope in which something was found, until `enough`. */
-export const contents = (
+export const searchContents = (
   scope: Scope,
   name: string,
   options: Options,
   enough: (one: FileFound) => boolean
 ) => {
   const tally: FileWalk.Tally = { unreadable: 0, exhausted: false }
-  const unreadable = (_: PlatformError): Effect.Effect<undefined> =>
+  const countUnreadable = (_: PlatformError): Effect.Effect<undefined> =>
     Effect.sync(() => {
       tally.unreadable++
       return undefined
     })
-  const found = entries(scope, name, tally).pipe(
-    Stream.filter((entry) => !entry.link && FileContent.kindOfName(entry.name) === undefined),
+  const found = listEntries(scope, name, tally).pipe(
+    Stream.filter((entry) => !entry.link && FileContent.classifyFileName(entry.name) === undefined),
     // A file that is gone or closed to us is no failure of the search; it is counted and told.
-    Stream.mapEffect((entry) => Effect.catchTag(scan(entry, options), "PlatformError", unreadable), { concurrency }),
+    Stream.mapEffect((entry) => Effect.catchTag(scanFile(entry, options), "PlatformError", countUnreadable), { concurrency }),
     Stream.filter((result): result is FileFound => result !== undefined && result.found.count > 0)
   )
   return untilDeadline(tally, found, enough)

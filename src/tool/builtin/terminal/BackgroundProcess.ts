@@ -14,7 +14,7 @@ import type { SessionId, TaskId } from "../../../domain/Ids.ts"
 import { HostRequests } from "../../../environment/CommandEnvironment.ts"
 import type { Maker } from "../../../environment/PseudoTerminal.ts"
 import { redactText } from "../../../domain/Redaction.ts"
-import { current } from "../../../domain/Secrets.ts"
+import { getCurrentRegistry } from "../../../domain/Secrets.ts"
 import * as TextCut from "../../../domain/TextCut.ts"
 import * as OutputText from "./OutputText.ts"
 import type * as ProcessEvents from "./ProcessEvents.ts"
@@ -51,7 +51,7 @@ type WatchDecision =
 const nothing: WatchDecision = { _tag: "Nothing" }
 
 /** Judges a match at a time (milliseconds). */
-export const onMatch = (state: WatchState, now: number): readonly [WatchState, WatchDecision] => {
+export const judgeMatch = (state: WatchState, now: number): readonly [WatchState, WatchDecision] => {
   if (state.demoted) return [state, nothing]
   if (now >= state.quietUntil) {
     const strikes = state.suppressed === 0 ? 0 : state.strikes
@@ -80,7 +80,7 @@ const maxShownChars = 500
 const shortestPart = 8
 
 /** End of the lines that can be looked at now: a value of several lines that may have begun at `cut` waits for its end. */
-const settled = (text: string, cut: number): number => {
+const findReadyEnd = (text: string, cut: number): number => {
   const part = text.slice(cut)
   const isPart = part.includes("\n") && part.replaceAll(/\s/g, "").length >= shortestPart
   return isPart ? text.lastIndexOf("\n", cut - 1) + 1 : text.length
@@ -90,15 +90,15 @@ const settled = (text: string, cut: number): number => {
  * Cuts a stream of bytes into lines and looks for the patterns (plain text, case matters) in each. A line that has not
  * ended yet (a prompt) is looked at too, and reported once.
  */
-export const matcher = (patterns: ReadonlyArray<string>): (chunk: Uint8Array) => Match | undefined => {
+export const makeMatcher = (patterns: ReadonlyArray<string>): (chunk: Uint8Array) => Match | undefined => {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
   let rest = ""
   let restReported = false
   return (chunk) => {
-    const secrets = current()
+    const secrets = getCurrentRegistry()
     // Masked before it is cut into lines: a value may be broken over several.
     const seen = secrets.mask(rest + decoder.decode(chunk, { stream: true }))
-    const end = settled(seen, secrets.cut(seen, seen.length))
+    const end = findReadyEnd(seen, secrets.cut(seen, seen.length))
     const lines = seen.slice(0, end).split("\n")
     let found: string | undefined
     const matched: Array<string> = []
@@ -115,7 +115,7 @@ export const matcher = (patterns: ReadonlyArray<string>): (chunk: Uint8Array) =>
       found ??= pattern
       // Redacted before it is cut, and without what may be the first part of a secret.
       const whole = isRest ? text.slice(0, secrets.cut(text, text.length)) : text
-      if (matched.length < maxLines) matched.push(TextCut.head(redactText(whole, secrets), maxShownChars).trimEnd())
+      if (matched.length < maxLines) matched.push(TextCut.takeHead(redactText(whole, secrets), maxShownChars).trimEnd())
     }
     if (end < seen.length) {
       rest = seen.slice(end)
@@ -157,7 +157,7 @@ class NotRunning extends Schema.TaggedError<NotRunning>("hermes-effect/terminal/
 }) {}
 
 /** The lines of an output that are still kept. */
-interface Lines {
+interface KeptLines {
   readonly lines: ReadonlyArray<string>
   /** Index of the first of them in the whole output. */
   readonly first: number
@@ -178,7 +178,7 @@ export interface BackgroundProcess {
   readonly closeInput: Effect.Effect<void, NotRunning>
   /** The end of its output; redacted where `redact` says so, as its lines are. */
   readonly tail: (chars: number, redact: boolean) => string
-  readonly lines: (redact: boolean) => Lines
+  readonly lines: (redact: boolean) => KeptLines
   /** Hosts that the wall around it kept it from. */
   readonly refused: Iterable<string>
 }
@@ -187,7 +187,7 @@ const keptBytes = 256 * 1024
 const eventOutputChars = 2000
 const newline = 0x0a
 
-const count = (bytes: Uint8Array): number => {
+const countLines = (bytes: Uint8Array): number => {
   let lines = 0
   for (const byte of bytes) {
     if (byte === newline) lines++
@@ -195,7 +195,7 @@ const count = (bytes: Uint8Array): number => {
   return lines
 }
 
-const watcher = (
+const makeWatcher = (
   options: Options,
   tell: (event: { readonly _tag: "WatchDemoted" } | {
     readonly _tag: "WatchMatched"
@@ -206,13 +206,13 @@ const watcher = (
   demoted: () => void
 ): (chunk: Uint8Array) => Effect.Effect<void> => {
   if (options.watchPatterns.length === 0) return () => Effect.void
-  const match = matcher(options.watchPatterns)
+  const match = makeMatcher(options.watchPatterns)
   let state = unwatched
   return Effect.fnUntraced(function*(chunk) {
     if (state.demoted) return
     const found = match(chunk)
     if (found === undefined) return
-    const [next, decision] = onMatch(state, yield* Clock.currentTimeMillis)
+    const [next, decision] = judgeMatch(state, yield* Clock.currentTimeMillis)
     state = next
     if (decision._tag === "Notify") {
       yield* tell({ _tag: "WatchMatched", suppressed: decision.suppressed, ...found })
@@ -243,7 +243,7 @@ export const start = Effect.fnUntraced(function*(
   let notify = options.notifyOnComplete
 
   const about = { processId: id, sessionId: options.sessionId, taskId: options.taskId, command: options.command }
-  const watch = watcher(
+  const watch = makeWatcher(
     options,
     (event) => Effect.flatMap(Clock.currentTimeMillis, (at) => publish({ ...about, at, ...event })),
     () => {
@@ -259,7 +259,7 @@ export const start = Effect.fnUntraced(function*(
     onOutput: (chunks) =>
       Effect.forEach(chunks, (chunk) => {
         output.push(chunk)
-        total += count(chunk)
+        total += countLines(chunk)
         return watch(chunk)
       }, { discard: true })
   }).pipe(
@@ -282,7 +282,7 @@ export const start = Effect.fnUntraced(function*(
         at: endedAt,
         exitCode: exit.code,
         reason: now.reason,
-        output: OutputText.last(output.kept(), eventOutputChars, { redact: true, goesOn: false })
+        output: OutputText.renderEnd(output.kept(), eventOutputChars, { redact: true, goesOn: false })
       })
     }
   }).pipe(Effect.forkIn(parent))
@@ -309,14 +309,14 @@ export const start = Effect.fnUntraced(function*(
     }),
     write: (text) => whileRunning(Queue.offer(input, new TextEncoder().encode(text))),
     closeInput: whileRunning(Queue.end(input)),
-    tail: (chars, redact) => OutputText.last(output.kept(), chars, { redact, goesOn: ended === undefined }),
+    tail: (chars, redact) => OutputText.renderEnd(output.kept(), chars, { redact, goesOn: ended === undefined }),
     lines: (redact) => {
       const { omitted, tail } = output.kept()
       const bytes = tail.subarray(omitted === 0 ? 0 : tail.indexOf(newline) + 1)
       const reading = { redact, goesOn: ended === undefined }
-      const lines = OutputText.kept({ head: new Uint8Array(0), tail: bytes, omitted: 0 }, reading).split("\n")
+      const lines = OutputText.renderKept({ head: new Uint8Array(0), tail: bytes, omitted: 0 }, reading).split("\n")
       if (lines.at(-1) === "") lines.pop()
-      return { lines, first: total - count(bytes) }
+      return { lines, first: total - countLines(bytes) }
     }
   }
 })

@@ -6,7 +6,7 @@
  */
 import { read } from "../../shell/ShellScript.ts"
 import type { Exit } from "./Shell.ts"
-import { keyword, type Script, type Simple, type Terminator, type Word } from "../../shell/ShellTree.ts"
+import { readKeyword, type Script, type Simple, type Terminator, type Word } from "../../shell/ShellTree.ts"
 
 // Simple commands of a command line, as far as it takes to tell what would run and what would be left running. Nothing is
 // expanded.
@@ -33,7 +33,7 @@ const parentheses = new Set(["(", ")", "()"])
  * The words of a command from its program on: without reserved words, assignments and prefixes such as `sudo` and `env`.
  * The program is named without its directory.
  */
-const program = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
+const extractProgram = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   let index = 0
   let afterWrapper = false
   for (; index < words.length; index++) {
@@ -46,7 +46,7 @@ const program = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
 }
 
 /** The text of a word, with `$name` for a variable and `$` for a substitution; none for a file that a command gives. */
-const textOf = (word: Word): string | undefined => {
+const renderWord = (word: Word): string | undefined => {
   if (word.some((part) => part._tag === "Substitution" && part.asFile)) return undefined
   return word.map((part) =>
     part._tag === "Text" ? part.text : part._tag === "Variable" && part.name !== "((" ? `$${part.name}` : "$"
@@ -56,24 +56,24 @@ const textOf = (word: Word): string | undefined => {
 /** Parentheses of groups and definitions, and `((…))` as a command, are no words of a program. */
 const isWord = (word: Word, index: number): boolean => {
   const [first] = word
-  return !parentheses.has(keyword(word) ?? "") && !(index === 0 && first?._tag === "Variable" && first.name === "((")
+  return !parentheses.has(readKeyword(word) ?? "") && !(index === 0 && first?._tag === "Variable" && first.name === "((")
 }
 
-const collect = (script: Script, depth: number, out: Array<SimpleCommand>): void => {
+const collectCommands = (script: Script, depth: number, out: Array<SimpleCommand>): void => {
   for (const simple of script.commands) {
-    for (const word of substituting(simple)) {
+    for (const word of listSubstitutingWords(simple)) {
       for (const part of word) {
         // Commands of a substitution within quotes are quoted too, and not reported.
-        if (part._tag === "Substitution" && !part.quoted) collect(part.script, depth + 1, out)
+        if (part._tag === "Substitution" && !part.quoted) collectCommands(part.script, depth + 1, out)
       }
     }
-    const words = simple.words.filter(isWord).flatMap((word) => textOf(word) ?? [])
+    const words = simple.words.filter(isWord).flatMap((word) => renderWord(word) ?? [])
     const terminator = simple.terminator === "" && depth > 0 ? ";" : simple.terminator
     if (words.length > 0 || terminator === "&") out.push({ words, terminator, depth })
   }
 }
 
-const substituting = ({ redirections, words }: Simple): ReadonlyArray<Word> => [
+const listSubstitutingWords = ({ redirections, words }: Simple): ReadonlyArray<Word> => [
   ...words,
   ...redirections.flatMap(({ operator, target }) => operator === "<<" || operator === "<<-" ? [] : [target])
 ]
@@ -81,7 +81,7 @@ const substituting = ({ redirections, words }: Simple): ReadonlyArray<Word> => [
 /** Reads a command line. Never fails: what is not closed, or nests too deeply, ends with the text. */
 export const parse = (text: string): ReadonlyArray<SimpleCommand> => {
   const out: Array<SimpleCommand> = []
-  collect(read(text), 0, out)
+  collectCommands(read(text), 0, out)
   return out
 }
 
@@ -118,17 +118,17 @@ const meanings: Readonly<Record<string, Readonly<Record<number, string>>>> = {
 }
 
 /** The meaning of a command line's exit code, or `undefined` when its code says all; the code is taken to be its last command's. */
-export const exitMeaning = (commands: ReadonlyArray<SimpleCommand>, exit: Exit): string | undefined => {
+export const explainExit = (commands: ReadonlyArray<SimpleCommand>, exit: Exit): string | undefined => {
   if (exit.signal !== undefined) return `The command was ended by ${exit.signal}.`
-  const last = commands.findLast(({ depth, words }) => depth === 0 && program(words).length > 0)
-  const [name] = last === undefined ? [] : program(last.words)
+  const last = commands.findLast(({ depth, words }) => depth === 0 && extractProgram(words).length > 0)
+  const [name] = last === undefined ? [] : extractProgram(last.words)
   return name !== undefined && Object.hasOwn(meanings, name) ? meanings[name]?.[exit.code] : undefined
 }
 
 const detachers = new Set(["nohup", "setsid", "disown"])
 
 /** `-h` and `-V` only at the end: servers also take `-h <host>`. */
-const asksForHelp = (words: ReadonlyArray<string>): boolean => {
+const isHelpRequest = (words: ReadonlyArray<string>): boolean => {
   const last = words.at(-1)
   return last === "-h" || last === "-V" || words.includes("--help") || words.includes("--version")
 }
@@ -163,18 +163,18 @@ const servers: Readonly<Record<string, (args: ReadonlyArray<string>) => boolean>
   "mkdocs": ([first]) => first === "serve",
   "streamlit": ([first]) => first === "run",
   "php": (args) => args.includes("-S") || (args[0] === "artisan" && args[1] === "serve"),
-  "python": (args) => servesPython(args),
-  "docker": (args) => args[0] === "compose" && composeStays(args.slice(1)),
-  "docker-compose": (args) => composeStays(args)
+  "python": (args) => isPythonServer(args),
+  "docker": (args) => args[0] === "compose" && isComposeServer(args.slice(1)),
+  "docker-compose": (args) => isComposeServer(args)
 }
 
-const servesPython = (args: ReadonlyArray<string>): boolean => {
+const isPythonServer = (args: ReadonlyArray<string>): boolean => {
   const module = args.indexOf("-m")
   return (module !== -1 && ["http.server", "uvicorn", "gunicorn"].includes(args[module + 1] ?? "")) ||
     (args[0]?.endsWith("manage.py") === true && args[1] === "runserver")
 }
 
-const composeStays = (args: ReadonlyArray<string>): boolean =>
+const isComposeServer = (args: ReadonlyArray<string>): boolean =>
   args.includes("up") && !args.some((arg) => arg === "-d" || arg === "--detach" || arg === "--no-start")
 
 const packageManagers = new Set(["npm", "pnpm", "yarn", "bun", "deno"])
@@ -182,7 +182,7 @@ const runsPackage = new Set(["npx", "bunx", "pnpx"])
 const takesValue = new Set(["--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "-F", "--filter", "-p", "--package"])
 
 /** Returns the arguments after the flags in front and their values. */
-const afterFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+const skipFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   let index = 0
   while (args[index]?.startsWith("-") === true) index += takesValue.has(args[index] ?? "") ? 2 : 1
   return args.slice(index)
@@ -191,11 +191,11 @@ const afterFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 const isServer = (words: ReadonlyArray<string>): boolean => {
   const [name, ...args] = words
   if (name === undefined) return false
-  if (runsPackage.has(name)) return isServer(afterFlags(args))
+  if (runsPackage.has(name)) return isServer(skipFlags(args))
   if (packageManagers.has(name)) {
-    const [first, ...others] = afterFlags(args)
+    const [first, ...others] = skipFlags(args)
     if (first === undefined) return false
-    const rest = afterFlags(others)
+    const rest = skipFlags(others)
     if (first === "exec" || first === "dlx" || first === "x") return isServer(rest)
     return first === "run" || first === "task" ? serving.has(rest[0] ?? "") : serving.has(first)
   }
@@ -203,17 +203,17 @@ const isServer = (words: ReadonlyArray<string>): boolean => {
   return Object.hasOwn(servers, known) && servers[known]?.(args) === true
 }
 
-const detaches = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
+const findDetacher = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
   for (const { words } of commands) {
-    const [name, ...args] = program(words)
-    if (name !== undefined && detachers.has(name) && !asksForHelp(args.slice(0, 1))) return name
+    const [name, ...args] = extractProgram(words)
+    if (name !== undefined && detachers.has(name) && !isHelpRequest(args.slice(0, 1))) return name
   }
   return undefined
 }
 
 /** Refuses a foreground command; `undefined` when it may run. */
-export const foreground = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
-  const detacher = detaches(commands)
+export const refuseForeground = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
+  const detacher = findDetacher(commands)
   if (detacher !== undefined) {
     return `Not run: the command detaches a process with '${detacher}', whose output and exit would be lost. ` +
       "Call terminal with background=true and the plain command, then follow it with the process tool."
@@ -223,8 +223,8 @@ export const foreground = (commands: ReadonlyArray<SimpleCommand>): string | und
       "Call terminal with background=true and the plain command (no '&'), then check it with a second call."
   }
   for (const { words } of commands) {
-    const started = program(words)
-    if (isServer(started) && !asksForHelp(started)) {
+    const started = extractProgram(words)
+    if (isServer(started) && !isHelpRequest(started)) {
       return `Not run: '${started.slice(0, 3).join(" ")}' looks like a server or watcher that does not end by itself. ` +
         "Call terminal with background=true, then check that it is up (process poll or log, or a request to it) in a second call."
     }
@@ -233,8 +233,8 @@ export const foreground = (commands: ReadonlyArray<SimpleCommand>): string | und
 }
 
 /** Refuses a background command whose shell would end at once and take the rest along; `undefined` when it may run. */
-export const background = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
-  const detacher = detaches(commands)
+export const refuseBackground = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
+  const detacher = findDetacher(commands)
   const last = commands.findLast(({ depth }) => depth === 0)
   return detacher === undefined && last?.terminator !== "&"
     ? undefined

@@ -9,7 +9,7 @@
  * Source: `hermes-product.md` §2.3 (40 % head, 60 % tail).
  */
 import { redactText } from "../../../domain/Redaction.ts"
-import { current } from "../../../domain/Secrets.ts"
+import { getCurrentRegistry } from "../../../domain/Secrets.ts"
 
 /** Bytes that a buffer still has. */
 interface BufferedBytes {
@@ -39,7 +39,7 @@ export const make = (limits: { readonly head: number; readonly tail: number }): 
   /** Bytes that went past the head. */
   let past = 0
 
-  const grown = (bytes: Uint8Array<ArrayBuffer>, used: number, needed: number, limit: number) => {
+  const growBuffer = (bytes: Uint8Array<ArrayBuffer>, used: number, needed: number, limit: number) => {
     if (bytes.length >= needed) return bytes
     const next = new Uint8Array(Math.min(limit, Math.max(needed, bytes.length * 2, initialBytes)))
     next.set(bytes.subarray(0, used))
@@ -48,7 +48,7 @@ export const make = (limits: { readonly head: number; readonly tail: number }): 
 
   const pushTail = (chunk: Uint8Array): void => {
     // Until the ring has its full size it is filled from the start, so growing keeps the order.
-    ring = grown(ring, past, Math.min(limits.tail, past + chunk.length), limits.tail)
+    ring = growBuffer(ring, past, Math.min(limits.tail, past + chunk.length), limits.tail)
     const last = chunk.length > limits.tail ? chunk.subarray(chunk.length - limits.tail) : chunk
     const at = (past + chunk.length - last.length) % limits.tail
     const first = Math.min(last.length, limits.tail - at)
@@ -62,7 +62,7 @@ export const make = (limits: { readonly head: number; readonly tail: number }): 
       pushed += chunk.length
       const room = Math.min(chunk.length, limits.head - headLength)
       if (room > 0) {
-        head = grown(head, headLength, headLength + room, limits.head)
+        head = growBuffer(head, headLength, headLength + room, limits.head)
         head.set(chunk.subarray(0, room), headLength)
         headLength += room
       }
@@ -86,11 +86,11 @@ const headShare = 0.4
 const gapChars = 1024
 
 /** A UTF-16 code unit is at most three bytes of UTF-8; a few more, so that a cut never lacks the rest of a character. */
-const bytesOf = (chars: number): number => chars * 3 + 4
+const estimateBytes = (chars: number): number => chars * 3 + 4
 
-/** A buffer that keeps all that {@link bounded} shows of `limit` characters. */
-export const buffer = (limit: number): OutputBuffer =>
-  make({ head: bytesOf(limit * headShare + gapChars), tail: bytesOf(limit - limit * headShare + gapChars) })
+/** A buffer that keeps all that {@link renderBounded} shows of `limit` characters. */
+export const makeBuffer = (limit: number): OutputBuffer =>
+  make({ head: estimateBytes(limit * headShare + gapChars), tail: estimateBytes(limit - limit * headShare + gapChars) })
 
 const esc = String.fromCharCode(0x1b)
 const bell = String.fromCharCode(0x07)
@@ -115,27 +115,27 @@ export const decode = (bytes: Uint8Array): string => {
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(start))
 }
 
-const notice = (left: number, total: number): string =>
+const renderGapNotice = (left: number, total: number): string =>
   `\n\n[... ${left} of ${total} bytes of output left out here. ` +
   "Narrow the command, or redirect its output to a file and read the part that you need. ...]\n\n"
 
 /** Finds the beginning of the last word before `at`, not more than {@link gapChars} before it. */
-const wordStart = (text: string, at: number): number => {
+const findWordStart = (text: string, at: number): number => {
   let start = at
   while (start > 0 && at - start < gapChars && !/\s/.test(text.charAt(start - 1))) start--
   return start
 }
 
 /** A text without its end that may be the first part of a secret. */
-const untilGap = (text: string): string => text.slice(0, wordStart(text, current().cut(text, text.length)))
+const cutBeforeGap = (text: string): string => text.slice(0, findWordStart(text, getCurrentRegistry().cut(text, text.length)))
 
 /** A text without its beginning that may be the last part of a secret. */
-const fromGap = (text: string): string => {
+const cutAfterGap = (text: string): string => {
   const edge = text.slice(0, 3 * gapChars)
   let at = Math.min(gapChars, text.length)
   for (let before = -1; at !== before;) {
     before = at
-    at = current().cut(edge, wordStart(edge, at))
+    at = getCurrentRegistry().cut(edge, findWordStart(edge, at))
   }
   return text.slice(at === 0 ? gapChars : at)
 }
@@ -144,17 +144,17 @@ const fromGap = (text: string): string => {
 const longWord = 16
 
 /** A text that goes on, without a last word that may be the first part of a secret; prompts are left as they are. */
-const settled = (text: string): string => {
-  const end = Math.min(current().cut(text, text.length), wordStart(text, text.length))
+const dropOpenWord = (text: string): string => {
+  const end = Math.min(getCurrentRegistry().cut(text, text.length), findWordStart(text, text.length))
   return text.length - end < longWord ? text : text.slice(0, end)
 }
 
 /** The text of what was kept before and behind the gap, if there is one. */
-const texts = (kept: BufferedBytes, redact: boolean): readonly [head: string, tail: string | undefined] => {
+const readTexts = (kept: BufferedBytes, redact: boolean): readonly [head: string, tail: string | undefined] => {
   if (kept.omitted > 0) {
     const head = stripAnsi(decode(kept.head))
     const tail = stripAnsi(decode(kept.tail))
-    return redact ? [untilGap(head), fromGap(tail)] : [head, tail]
+    return redact ? [cutBeforeGap(head), cutAfterGap(tail)] : [head, tail]
   }
   const all = new Uint8Array(kept.head.length + kept.tail.length)
   all.set(kept.head)
@@ -166,9 +166,9 @@ const texts = (kept: BufferedBytes, redact: boolean): readonly [head: string, ta
  * Returns what was kept as at most `limit` characters: all of it, as it is, or its first 40 % and last 60 % with a notice between,
  * redacted where `redact` says so.
  */
-export const bounded = (kept: BufferedBytes, limit: number, redact: boolean): string => {
+export const renderBounded = (kept: BufferedBytes, limit: number, redact: boolean): string => {
   const headLimit = Math.floor(limit * headShare)
-  let [head, tail = head] = texts(kept, redact)
+  let [head, tail = head] = readTexts(kept, redact)
   if (kept.omitted === 0 && head.length <= limit) return head
   if (redact) {
     head = redactText(head)
@@ -180,7 +180,7 @@ export const bounded = (kept: BufferedBytes, limit: number, redact: boolean): st
   const total = kept.head.length + kept.omitted + kept.tail.length
   const shown = new TextEncoder().encode(head + tail).length
   // A cut may split a pair of surrogates.
-  return (head + notice(total - shown, total) + tail).toWellFormed()
+  return (head + renderGapNotice(total - shown, total) + tail).toWellFormed()
 }
 
 /** Options of reading a text from an output. */
@@ -192,14 +192,14 @@ interface Reading {
 }
 
 /** Reads the text behind the gap, redacted where `redact` says so. */
-export const kept = (bytes: BufferedBytes, { goesOn, redact }: Reading): string => {
-  const [head, tail = head] = texts(bytes, redact)
+export const renderKept = (bytes: BufferedBytes, { goesOn, redact }: Reading): string => {
+  const [head, tail = head] = readTexts(bytes, redact)
   if (!redact) return tail
-  return redactText(goesOn ? settled(tail) : tail)
+  return redactText(goesOn ? dropOpenWord(tail) : tail)
 }
 
 /** The end of what was kept, at most `limit` characters. */
-export const last = (bytes: BufferedBytes, limit: number, reading: Reading): string => {
-  const text = kept(bytes, reading)
+export const renderEnd = (bytes: BufferedBytes, limit: number, reading: Reading): string => {
+  const text = renderKept(bytes, reading)
   return text.slice(Math.max(0, text.length - limit)).toWellFormed()
 }

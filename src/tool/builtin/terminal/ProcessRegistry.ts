@@ -107,9 +107,9 @@ export const make: Effect.Effect<
 > = Effect.gen(function*() {
   const shell = yield* provide(Shell.make)
   const environment = yield* CommandEnvironment
-  const outer = yield* Shell.outsideOf(environment)
+  const outer = yield* Shell.makeOutside(environment)
   const { publish } = yield* ProcessEvents
-  const explaining: Publish = (event) => {
+  const publishExplained: Publish = (event) => {
     const isFailure = event._tag === "ProcessCompleted" && event.reason === "exited" && event.exitCode !== 0
     const stopped = isFailure ? environment.explain(event.output, []) : undefined
     return publish(isFailure && stopped !== undefined ? { ...event, stoppedBy: stopped.reason } : event)
@@ -134,7 +134,7 @@ export const make: Effect.Effect<
       Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId))
 
   // A process that was started is registered, whatever happens to the fiber that asked for it.
-  const startIn = (shell: Shell.Shell, publish: Publish): Service["start"] => (options) =>
+  const makeStarter = (shell: Shell.Shell, publish: Publish): Service["start"] => (options) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function*() {
         yield* forgetOld
@@ -144,7 +144,7 @@ export const make: Effect.Effect<
             message: `${maxRunning} background processes are running already: end one with process(action="kill")`
           })
         }
-        const id = `proc_${yield* Ids.hex(12)}`
+        const id = `proc_${yield* Ids.makeHex(12)}`
         const interruptible: Shell.Shell = { ...shell, start: (command) => restore(shell.start(command)) }
         starting++
         return yield* BackgroundProcess.start(interruptible, publish, scope, id, options).pipe(
@@ -156,8 +156,8 @@ export const make: Effect.Effect<
 
   return {
     list,
-    start: startIn(shell, explaining),
-    startOutside: outer === undefined ? undefined : startIn(outer, publish),
+    start: makeStarter(shell, publishExplained),
+    startOutside: outer === undefined ? undefined : makeStarter(outer, publish),
     find: Effect.fnUntraced(function*(id, sessionId) {
       const own = yield* list(sessionId)
       const exact = processes.get(id)

@@ -60,7 +60,7 @@ export interface Exit {
 }
 
 /** A command that was started. */
-interface Running {
+interface RunningCommand {
   readonly pid: number
   /** Waits for the command to end and for the output that it left in the pipe. */
   readonly exit: Effect.Effect<Exit>
@@ -70,28 +70,28 @@ interface Running {
 
 /** Starts a command line in a shell of its own, reads its output, and takes its whole process tree down with its scope. */
 export interface Shell {
-  readonly start: (command: Command) => Effect.Effect<Running, NotStarted, Scope.Scope>
+  readonly start: (command: Command) => Effect.Effect<RunningCommand, NotStarted, Scope.Scope>
   /** Finds what gives commands a terminal, looked for in a directory; undefined where there is nothing. */
   readonly terminal: (cwd: string) => Effect.Effect<PseudoTerminal.Maker | undefined>
 }
 
 const transientCodes = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "EBUSY", "ETXTBSY", "EINTR"])
 
-const codeOf = (error: PlatformError.PlatformError): string | undefined => {
+const readErrorCode = (error: PlatformError.PlatformError): string | undefined => {
   const { cause } = error.reason
   return Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : undefined
 }
 
-const isTransient = (error: PlatformError.PlatformError): boolean => transientCodes.has(codeOf(error) ?? "")
+const isTransient = (error: PlatformError.PlatformError): boolean => transientCodes.has(readErrorCode(error) ?? "")
 
 const retries = Schedule.exponential("2 seconds").pipe(Schedule.upTo({ times: 3 }))
 
-const notStarted = (error: PlatformError.PlatformError): NotStarted =>
+const toNotStarted = (error: PlatformError.PlatformError): NotStarted =>
   new NotStarted({
     message: isTransient(error)
-      ? `the system cannot start a process now (${codeOf(error)}): end some of the running ones, then try again`
+      ? `the system cannot start a process now (${readErrorCode(error)}): end some of the running ones, then try again`
       : `the command could not be started: ${
-        codeOf(error) ?? error.reason.description ?? error.message
+        readErrorCode(error) ?? error.reason.description ?? error.message
       }`,
     cause: error
   })
@@ -113,7 +113,7 @@ const signalNumbers: Readonly<Record<string, number>> = {
 }
 
 /** The platform names the signal in the message of the error and nowhere else. */
-const exitOfSignal = (error: PlatformError.PlatformError): Exit => {
+const toSignalExit = (error: PlatformError.PlatformError): Exit => {
   const text = error.reason.cause instanceof Error ? error.reason.cause.message : error.message
   const signal = /SIG[A-Z0-9]+/.exec(text)?.[0]
   return { code: 128 + (signal === undefined ? 0 : signalNumbers[signal] ?? 0), signal: signal ?? "a signal" }
@@ -127,7 +127,7 @@ const maxRounds = 20
  * Waits for the end of the output, but not for processes that inherited the pipe and outlive the command: no more than
  * until nothing has come for a while.
  */
-const drained = (reader: Fiber.Fiber<void>, received: () => number): Effect.Effect<unknown> =>
+const drainOutput = (reader: Fiber.Fiber<void>, received: () => number): Effect.Effect<unknown> =>
   Effect.raceFirst(
     Fiber.await(reader),
     Effect.gen(function*() {
@@ -155,7 +155,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     Effect.orElseSucceed(() => "/bin/sh")
   ))
 
-  const kill = Effect.fnUntraced(function*(handle: ChildProcessHandle) {
+  const killTree = Effect.fnUntraced(function*(handle: ChildProcessHandle) {
     const running = yield* Effect.orElseSucceed(handle.isRunning, () => false)
     if (running) yield* StartedProcess.takeDown(handle, "SIGTERM")
   }, Effect.provideContext(taking))
@@ -165,7 +165,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     return yield* spawner.spawn(
       ChildProcess.make("/bin/sh", words, {
         cwd,
-        env: yield* StartedProcess.inherited(settings.environment, mark),
+        env: yield* StartedProcess.inheritEnvironment(settings.environment, mark),
         stdin,
         stderr: "ignore",
         detached: true,
@@ -187,7 +187,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     // The outer shell only joins the two outputs; `exec` puts the command's shell, or what makes its terminal, in its place.
     const words = command.terminal === undefined
       ? ["-c", "exec \"$0\" -c \"$1\" 2>&1", program, command.command]
-      : PseudoTerminal.shellArguments(command.terminal, program, command.command)
+      : PseudoTerminal.buildShellArguments(command.terminal, program, command.command)
     const bytes = new TextEncoder().encode(words.at(-1)).length
     if (bytes > maxCommandBytes) {
       return yield* new NotStarted({
@@ -195,13 +195,13 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
       })
     }
     // A terminal has a session of its own, out of reach of the group.
-    const mark = command.mark ?? (command.terminal === undefined ? undefined : yield* Ids.hex(32))
+    const mark = command.mark ?? (command.terminal === undefined ? undefined : yield* Ids.makeHex(32))
     const handle = yield* spawn({ ...command, mark }, words).pipe(
       Effect.retry({ schedule: retries, while: isTransient }),
-      Effect.mapError(notStarted)
+      Effect.mapError(toNotStarted)
     )
     if (mark !== undefined) yield* Effect.addFinalizer(() => Effect.provideContext(StartedProcess.killMarked(mark), taking))
-    yield* Effect.addFinalizer(() => kill(handle))
+    yield* Effect.addFinalizer(() => killTree(handle))
     let received = 0
     const reader = yield* Stream.runForEachArray(handle.stdout, (chunks) => {
       received += chunks.length
@@ -213,12 +213,12 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     )
     const exit = handle.exitCode.pipe(
       Effect.map((code): Exit => ({ code, signal: undefined })),
-      Effect.catch((error) => Effect.succeed(exitOfSignal(error)))
+      Effect.catch((error) => Effect.succeed(toSignalExit(error)))
     )
     return {
       pid: handle.pid,
-      exit: Effect.tap(exit, drained(reader, () => received)),
-      kill: kill(handle)
+      exit: Effect.tap(exit, drainOutput(reader, () => received)),
+      kill: killTree(handle)
     }
   })
 
@@ -226,7 +226,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
   const terminal: Shell["terminal"] = Effect.fnUntraced(function*(cwd) {
     const { environment } = yield* TerminalSettings
     // None is looked for again: a command may have installed it.
-    maker ??= yield* PseudoTerminal.find({ cwd, env: yield* StartedProcess.inherited(environment, undefined) }).pipe(
+    maker ??= yield* PseudoTerminal.findMaker({ cwd, env: yield* StartedProcess.inheritEnvironment(environment, undefined) }).pipe(
       Effect.provideService(ChildProcessSpawner, spawner)
     )
     return maker
@@ -236,7 +236,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
 })
 
 /** A shell around an environment, for commands that the user lets out; undefined where there is nothing around it. */
-export const outsideOf = ({ outside }: Environment): Effect.Effect<Shell | undefined> =>
+export const makeOutside = ({ outside }: Environment): Effect.Effect<Shell | undefined> =>
   outside === undefined ? Effect.undefined : make.pipe(
     Effect.provideService(ChildProcessSpawner, outside.spawner),
     Effect.provideService(FileSystem.FileSystem, outside.files)

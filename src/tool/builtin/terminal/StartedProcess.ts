@@ -22,7 +22,7 @@ import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
 import { isCredential, isReserved } from "../../../domain/CredentialNames.ts"
 import { ProcessPlace } from "../../../environment/CommandEnvironment.ts"
 import * as TraceContext from "../../../hooks/TraceContext.ts"
-import { signal } from "../../../platform/CurrentProcess.ts"
+import { sendSignal } from "../../../platform/CurrentProcess.ts"
 import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import * as InteractiveMode from "../../approval/InteractiveMode.ts"
 import * as CronContext from "../../cron/CronContext.ts"
@@ -33,7 +33,7 @@ const standardPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bi
  * The search path with the standard directories after the given ones, when none of the essential ones is there. An
  * entry that depends on the directory of a command is left out: `cd` would choose the program.
  */
-const searchPath = (path: string | undefined): string => {
+const completeSearchPath = (path: string | undefined): string => {
   const given = path === undefined ? [] : path.split(":").filter((entry) => entry.startsWith("/"))
   return given.includes("/usr/bin") ? given.join(":") : [...new Set([...given, ...standardPath])].join(":")
 }
@@ -57,7 +57,7 @@ export const scrub = (
     if (isCredential(name) && (isReserved(name) || !passThrough.includes(name))) continue
     out[name] = value
   }
-  out["PATH"] = searchPath(environment["PATH"])
+  out["PATH"] = completeSearchPath(environment["PATH"])
   return out
 }
 
@@ -65,7 +65,7 @@ export const scrub = (
  * The environment of what a tool call starts: that of this program without credentials, with the trace and the limits that the
  * call hands on, and the mark that finds what it leaves running.
  */
-export const inherited = Effect.fnUntraced(function*(exceptions: Exceptions, mark: string | undefined): Effect.fn.Return<Record<string, string>> {
+export const inheritEnvironment = Effect.fnUntraced(function*(exceptions: Exceptions, mark: string | undefined): Effect.fn.Return<Record<string, string>> {
   const environment = yield* ProcessEnvironment
   const trace = yield* TraceContext.variables
   // A state belongs to the trace that it came with.
@@ -125,7 +125,7 @@ const processIds: Work<ReadonlyArray<number>> = Effect.flatMap(ProcessPlace, (pl
   ))
 
 /** All processes below `root`, nearest first. */
-const descendants = Effect.fnUntraced(function*(root: number): Effect.fn.Return<ReadonlyArray<Identity>, never, FileSystem.FileSystem> {
+const findDescendants = Effect.fnUntraced(function*(root: number): Effect.fn.Return<ReadonlyArray<Identity>, never, FileSystem.FileSystem> {
   const stats = yield* Effect.forEach(yield* processIds, readStat, { concurrency: 16 })
   const children = new Map<number, Array<Stat>>()
   for (const stat of stats) {
@@ -151,7 +151,7 @@ const killRemaining = (processes: ReadonlyArray<Identity>): Work<void> =>
       Effect.map(readStat(identity.pid), (now) => {
         if (now?.startTime !== identity.startTime) return
         try {
-          signal(identity.pid, "SIGKILL")
+          sendSignal(identity.pid, "SIGKILL")
         } catch {
           // It ended between the look and the kill, or belongs to another user: nothing more can be done.
         }
@@ -194,7 +194,7 @@ export const takeDown = Effect.fnUntraced(function*(
   killSignal: "SIGKILL" | "SIGTERM",
   leave: Effect.Effect<unknown> = Effect.void
 ): Effect.fn.Return<void, never, FileSystem.FileSystem> {
-  const tree = yield* descendants(handle.pid)
+  const tree = yield* findDescendants(handle.pid)
   yield* leave
   // It fails when there is nothing left to kill.
   yield* Effect.ignore(handle.kill({ killSignal, forceKillAfter }))

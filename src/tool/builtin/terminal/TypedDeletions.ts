@@ -27,7 +27,7 @@ const longestLine = 8_192
 
 /** Keys of the deletions of a text, also of those that are not asked about where a snapshot stands around a command. */
 const findDeletions = (text: string): ReadonlyArray<string> => {
-  const { losses, unnamed } = DeletedPlaces.of(text)
+  const { losses, unnamed } = DeletedPlaces.findDeletions(text)
   return [...losses.map(({ finding }) => finding.key), ...unnamed.map(({ key }) => key)]
 }
 
@@ -71,7 +71,7 @@ const quoteText = (text: string): string => `'${text.replaceAll("'", String.raw`
 
 /** Keys of what a command line would lose, in the sandbox as well. */
 const findLosses = (line: string): ReadonlyArray<string> =>
-  Danger.askedAbout(Danger.judge(line), "confined").map(({ key }) => key).concat(findDeletions(line))
+  Danger.selectAskedFindings(Danger.judge(line), "confined").map(({ key }) => key).concat(findDeletions(line))
 
 /** Keys of what a text would lose as code, or as statements of a database that `command` starts. */
 const findLossesOfCode = (command: string, text: string): ReadonlyArray<string> => {
@@ -92,7 +92,7 @@ export const findConcerns = (unfinished: string, text: string, command: string):
   const line = unfinished + text
   const edited = applyLineEditing(line)
   const findJoined = (joined: string): ReadonlyArray<string> =>
-    Danger.askedAbout(Danger.judge(joined), "confined")
+    Danger.selectAskedFindings(Danger.judge(joined), "confined")
       .flatMap(({ family, key }) => family === "unreadable" ? [] : [key])
   const own = new Set(Danger.judge(text).findings.map(({ key }) => key))
   const keys = new Set([

@@ -2,11 +2,11 @@
  * Flags of programs that look at files and texts. What is left out writes a file (`sort -o`, `tree -o`, `file -C`), runs a program
  * (`sort --compress-program`, `rg --pre`, `diff -l`), changes a file's times (`file -p`) or has another meaning on another system.
  */
-import { byName } from "../Command.ts"
+import { makeTable } from "../Command.ts"
 import { type Grammar, makeGrammar } from "./FlagGrammar.ts"
 
-const files = (flags: string): Grammar => makeGrammar(flags, { open: "files" })
-const names = (flags: string): Grammar => makeGrammar(flags, { open: "values" })
+const makeFileGrammar = (flags: string): Grammar => makeGrammar(flags, { open: "files" })
+const makeValueGrammar = (flags: string): Grammar => makeGrammar(flags, { open: "values" })
 
 const sums = `-bctqwz --binary --check --text --quiet --status --strict --warn --zero --tag --ignore-missing`
 
@@ -56,82 +56,82 @@ const jq = `
 `
 
 /** Flags of programs that look at files and texts. */
-export const filePrograms = byName<Grammar>([
-  ["ls dir vdir", names(listing)],
-  ["pwd", names("-LP --logical --physical")],
-  ["cat", files(`
+export const filePrograms = makeTable<Grammar>([
+  ["ls dir vdir", makeValueGrammar(listing)],
+  ["pwd", makeValueGrammar("-LP --logical --physical")],
+  ["cat", makeFileGrammar(`
     -AbeEnstTuv --show-all --number-nonblank --show-ends --number --squeeze-blank --show-tabs --show-nonprinting
   `)],
-  ["head", files("-qvz -c=* -n=* -# --bytes= --lines= --quiet --silent --verbose --zero-terminated")],
-  ["tail", files(`
+  ["head", makeFileGrammar("-qvz -c=* -n=* -# --bytes= --lines= --quiet --silent --verbose --zero-terminated")],
+  ["tail", makeFileGrammar(`
     -fFqrvz -c=* -n=* -s=# -# --bytes= --lines= --follow[=] --retry --max-unchanged-stats=# --pid=# --quiet --silent --sleep-interval=#
     --verbose --zero-terminated
   `)],
-  ["wc", names("-clmLw --bytes --chars --lines --words --max-line-length --files0-from= --total=")],
-  ["nl", files(`
+  ["wc", makeValueGrammar("-clmLw --bytes --chars --lines --words --max-line-length --files0-from= --total=")],
+  ["nl", makeFileGrammar(`
     -p -b= -d= -f= -h= -i=# -l=# -n= -s= -v=# -w=# --body-numbering= --number-format= --number-separator=
     --number-width=#
   `)],
-  ["tac", files("-br -s=* --before --regex --separator=")],
-  ["rev", files("")],
-  ["fold", files("-bs -w=# -# --bytes --spaces --width=#")],
-  ["column", files(`
+  ["tac", makeFileGrammar("-br -s=* --before --regex --separator=")],
+  ["rev", makeFileGrammar("")],
+  ["fold", makeFileGrammar("-bs -w=# -# --bytes --spaces --width=#")],
+  ["column", makeFileGrammar(`
     -teJxnLd -s= -o= -c=# -N= -R= -T= -H= -W= -C= -O= -E= -n= --table --separator= --output-separator= --json
   `)],
-  ["cut", files(`
+  ["cut", makeFileGrammar(`
     -snz -b=* -c=* -d=* -f=* --bytes= --characters= --delimiter= --fields= --complement --only-delimited
     --output-delimiter= --zero-terminated
   `)],
-  ["tr", files("-cCdst --complement --delete --squeeze-repeats --truncate-set1")],
-  ["paste", files("-sz -d=* --delimiters= --serial --zero-terminated")],
-  ["join", files(`
+  ["tr", makeFileGrammar("-cCdst --complement --delete --squeeze-repeats --truncate-set1")],
+  ["paste", makeFileGrammar("-sz -d=* --delimiters= --serial --zero-terminated")],
+  ["join", makeFileGrammar(`
     -iz -a=# -e= -1=# -2=# -j=# -o= -t=* -v=# --ignore-case --check-order --nocheck-order --header --zero-terminated
   `)],
-  ["comm", files("-123iz --check-order --nocheck-order --output-delimiter= --total --zero-terminated")],
-  ["cmp", files("-bls -i= -n=# --print-bytes --ignore-initial= --verbose --bytes=# --quiet --silent")],
-  ["diff", files(difference)],
-  ["od", files(`
+  ["comm", makeFileGrammar("-123iz --check-order --nocheck-order --output-delimiter= --total --zero-terminated")],
+  ["cmp", makeFileGrammar("-bls -i= -n=# --print-bytes --ignore-initial= --verbose --bytes=# --quiet --silent")],
+  ["diff", makeFileGrammar(difference)],
+  ["od", makeFileGrammar(`
     -abcdfhilosvxBDHIOX -A= -t= -N=# -j=# -S=# -w[=] --address-radix= --format= --read-bytes=# --skip-bytes=#
     --strings[=] --width[=] --output-duplicates --endian=
   `)],
-  ["hexdump", files("-bcCdovx -e=* -f= -n=# -s=# --canonical --length=# --skip=# --no-squeezing")],
-  ["strings", files("-afow -n=# -t= -e= -T= -s= -# --all --data --print-file-name --bytes=# --radix= --encoding=")],
-  ["stat", names("-fLtxqrsln -c=* --dereference --file-system --format= --printf= --terse --cached=")],
-  ["which", names("-as")],
-  ["whereis", names("-bmsulBMSf")],
-  ["df", names(`
+  ["hexdump", makeFileGrammar("-bcCdovx -e=* -f= -n=# -s=# --canonical --length=# --skip=# --no-squeezing")],
+  ["strings", makeFileGrammar("-afow -n=# -t= -e= -T= -s= -# --all --data --print-file-name --bytes=# --radix= --encoding=")],
+  ["stat", makeValueGrammar("-fLtxqrsln -c=* --dereference --file-system --format= --printf= --terse --cached=")],
+  ["which", makeValueGrammar("-as")],
+  ["whereis", makeValueGrammar("-bmsulBMSf")],
+  ["df", makeValueGrammar(`
     -ahHiklmPTgY -B= -t= -x= --all --block-size= --human-readable --si --inodes --local --no-sync --output[=]
     --portability --type= --print-type --exclude-type= --total
   `)],
-  ["du", names(`
+  ["du", makeValueGrammar(`
     -aAbcDhHklLmPsSxg0 -d=# -t=* -B= -X= -I=* --all --apparent-size --block-size= --bytes --total --dereference
     --max-depth=# --exclude=* --human-readable --inodes --si --summarize --separate-dirs --threshold=* --time[=]
     --time-style= --one-file-system --null --files0-from= --exclude-from= --count-links --no-dereference
   `)],
-  ["basename", names("-az -s=* --multiple --suffix= --zero")],
-  ["dirname", names("-z --zero")],
-  ["realpath", names(`
+  ["basename", makeValueGrammar("-az -s=* --multiple --suffix= --zero")],
+  ["dirname", makeValueGrammar("-z --zero")],
+  ["realpath", makeValueGrammar(`
     -eEmLPqsz --canonicalize-existing --canonicalize-missing --logical --physical --quiet --relative-to=
     --relative-base= --strip --no-symlinks --zero
   `)],
-  ["readlink", names(`
+  ["readlink", makeValueGrammar(`
     -femnqsvz --canonicalize --canonicalize-existing --canonicalize-missing --no-newline --quiet --silent --verbose
     --zero
   `)],
-  ["md5sum sha1sum sha224sum sha256sum sha384sum sha512sum", names(sums)],
-  ["b2sum", names(`${sums} -l=# --length=#`)],
-  ["cksum", names(`${sums} -a= -l=# --algorithm= --length=# --untagged --raw --base64 --debug`)],
-  ["sum", files("-rs --sysv")],
-  ["shasum", files("-bctpUs -a=# --algorithm=# --binary --check --text --quiet --status --strict --warn --tag")],
-  ["grep egrep fgrep", files(grep)],
+  ["md5sum sha1sum sha224sum sha256sum sha384sum sha512sum", makeValueGrammar(sums)],
+  ["b2sum", makeValueGrammar(`${sums} -l=# --length=#`)],
+  ["cksum", makeValueGrammar(`${sums} -a= -l=# --algorithm= --length=# --untagged --raw --base64 --debug`)],
+  ["sum", makeFileGrammar("-rs --sysv")],
+  ["shasum", makeFileGrammar("-bctpUs -a=# --algorithm=# --binary --check --text --quiet --status --strict --warn --tag")],
+  ["grep egrep fgrep", makeFileGrammar(grep)],
   ["rg", makeGrammar(ripgrep)],
-  ["jq", files(jq)],
+  ["jq", makeFileGrammar(jq)],
   // Two programs have this name, and what is a value to one may be a flag to the other.
   ["yq", makeGrammar(`
     -rPeNCMnjc -y -o= -p= -I=# --prettyPrint --output-format= --input-format= --indent=# --no-doc --colors --no-colors
     --null-input --exit-status --raw-output --yaml-output
   `)],
-  ["numfmt", files(`
+  ["numfmt", makeFileGrammar(`
     -z -d= --debug --delimiter= --field= --format= --from= --from-unit= --grouping --header[=] --invalid= --padding=*
     --round= --suffix= --to= --to-unit= --zero-terminated
   `)],

@@ -6,7 +6,7 @@
  *
  * The settings of the repository may name programs that git runs without any flag: `fence/RepositorySettings` reads them.
  */
-import { byName, type Command, type Field } from "../Command.ts"
+import { makeTable, type Command, type Field } from "../Command.ts"
 import { type Grammar, hasAny, makeGrammar, type Words } from "./FlagGrammar.ts"
 
 const difference = `
@@ -40,12 +40,12 @@ const history = `
 const isPlainFormat = ({ flags }: Words): boolean =>
   ["--format", "--pretty"].every((flag) => flags.get(flag)?.every((value) => !/%[-+ ]?G|signature/i.test(value)) !== false)
 
-const plain = (flags: string): Grammar => makeGrammar(flags, { check: isPlainFormat })
-const logging = plain(`${history} ${difference}`)
+const makePlainGrammar = (flags: string): Grammar => makeGrammar(flags, { check: isPlainFormat })
+const logging = makePlainGrammar(`${history} ${difference}`)
 
 const tree = "-drtlz --long --name-only --name-status --object-only --full-name --full-tree --abbrev[=] --format="
 
-const blame = plain(`
+const blame = makePlainGrammar(`
   -ltsewpcfn -L=* -M[=] -C[=] -# --porcelain --line-porcelain --incremental --show-name --show-number --show-email --show-stats --date=
   --since=* --first-parent --root --reverse --abbrev=# --ignore-rev= --ignore-revs-file= --color-lines --color-by-age --encoding=
   --no-progress --minimal
@@ -71,13 +71,13 @@ const isWritten = ({ fields }: Command): boolean => !fields.some(({ varies }) =>
 const listing = ["--list", "--merged", "--no-merged", "--contains", "--no-contains", "--points-at"]
 
 /** Without a flag that lists, an operand is the name of a new reference. */
-const listsReferences = (more: ReadonlyArray<string>) => (words: Words, command: Command): boolean =>
+const isReferenceListing = (more: ReadonlyArray<string>) => (words: Words, command: Command): boolean =>
   isPlainFormat(words) && isWritten(command) && (words.operands.length === 0 || hasAny(words, [...listing, ...more]))
 
 const branch = makeGrammar(`-arvi -# --all --remotes --verbose --list --show-current --abbrev[=] --no-abbrev ${references}`, {
-  check: listsReferences([])
+  check: isReferenceListing([])
 })
-const tag = makeGrammar(`-li -n[=] --list ${references}`, { check: listsReferences(["-l"]) })
+const tag = makeGrammar(`-li -n[=] --list ${references}`, { check: isReferenceListing(["-l"]) })
 
 /** Values of a setting, and nothing that edits them. */
 const config = makeGrammar(`
@@ -96,11 +96,11 @@ const config = makeGrammar(`
 const isBare = ({ operands }: Words): boolean => operands.length === 0
 
 /** Flags by subcommand. */
-export const subcommands = byName<Grammar>([
-  ["log show whatchanged rev-list", plain(`${history} ${difference} --count --objects --timestamp --header --disk-usage[=] -q`)],
+export const subcommands = makeTable<Grammar>([
+  ["log show whatchanged rev-list", makePlainGrammar(`${history} ${difference} --count --objects --timestamp --header --disk-usage[=] -q`)],
   ["diff", makeGrammar(`${difference} --cached --staged --merge-base -0 -1 -2 -3 --base --ours --theirs`)],
-  ["diff-tree", plain(`${history} ${difference} --no-commit-id --merge-base`)],
-  ["diff-index diff-files", plain(`${difference} --cached --merge-base -q -0 -1 -2 -3`)],
+  ["diff-tree", makePlainGrammar(`${history} ${difference} --no-commit-id --merge-base`)],
+  ["diff-index diff-files", makePlainGrammar(`${difference} --cached --merge-base -q -0 -1 -2 -3`)],
   ["status", makeGrammar(`
     -sbvz -u[=] -M[=] --short --branch --show-stash --porcelain[=] --long --verbose --untracked-files[=] --ignore-submodules[=] --ignored[=]
     --column[=] --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames[=] --null
@@ -127,11 +127,11 @@ export const subcommands = byName<Grammar>([
   ["cat-file", makeGrammar(`
     -tsep --batch[=] --batch-check[=] --batch-all-objects --buffer --unordered --follow-symlinks --allow-unknown-type --use-mailmap
   `)],
-  ["shortlog", plain(`${history} -sne -w[=] -c --summary --numbered --email --committer --group=`)],
+  ["shortlog", makePlainGrammar(`${history} -sne -w[=] -c --summary --numbered --email --committer --group=`)],
   ["merge-base", makeGrammar("-a --all --octopus --independent --is-ancestor --fork-point")],
   ["name-rev", makeGrammar("--tags --refs= --exclude= --all --name-only --no-undefined --always")],
   ["show-ref", makeGrammar("-dsq --head --heads --branches --tags --dereference --hash[=] --abbrev[=] --verify --quiet --exists")],
-  ["for-each-ref", plain(`--count=# --exclude= --shell --perl --python --tcl ${references}`)],
+  ["for-each-ref", makePlainGrammar(`--count=# --exclude= --shell --perl --python --tcl ${references}`)],
   ["cherry", makeGrammar("-v --verbose --abbrev[=]")],
   ["count-objects", makeGrammar("-vH --verbose --human-readable")],
   ["check-ignore", makeGrammar("-qvnz --quiet --verbose --non-matching --stdin --no-index")],
@@ -143,11 +143,11 @@ export const subcommands = byName<Grammar>([
 ])
 
 /** Flags of a second word, and of the lack of one. */
-const nested: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = byName([
-  ["remote", byName([["", makeGrammar("-v --verbose", { check: isBare })], ["get-url", makeGrammar("--all --push")]])],
-  ["stash", byName([["list show", logging]])],
-  ["reflog", byName([["", plain(`${history} ${difference}`)], ["show", logging]])],
-  ["worktree", byName([["list", makeGrammar("-vz --porcelain --verbose")]])]
+const nested: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = makeTable([
+  ["remote", makeTable([["", makeGrammar("-v --verbose", { check: isBare })], ["get-url", makeGrammar("--all --push")]])],
+  ["stash", makeTable([["list show", logging]])],
+  ["reflog", makeTable([["", makePlainGrammar(`${history} ${difference}`)], ["show", logging]])],
+  ["worktree", makeTable([["list", makeGrammar("-vz --porcelain --verbose")]])]
 ])
 
 const isGlobal = /^(?:-P|--no-pager|--no-optional-locks|--literal-pathspecs)$/

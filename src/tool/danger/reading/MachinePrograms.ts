@@ -8,11 +8,11 @@
  * `npm ls`, `pip freeze` and `podman` are not here: the first writes its log and its cache where a file of the project says, the second
  * starts tools of the repositories that it finds, the third makes its storage.
  */
-import { byName, named } from "../Command.ts"
+import { makeTable, parseNames } from "../Command.ts"
 import { type Grammar, makeGrammar, type Words } from "./FlagGrammar.ts"
 
-const free = (flags: string): Grammar => makeGrammar(flags, { open: "files" })
-const spoken = (flags: string): Grammar => makeGrammar(flags, { open: "values" })
+const makeFileGrammar = (flags: string): Grammar => makeGrammar(flags, { open: "files" })
+const makeValueGrammar = (flags: string): Grammar => makeGrammar(flags, { open: "values" })
 
 const isPlainFormat = (value: string): boolean => !/environ/i.test(value)
 
@@ -28,12 +28,12 @@ const ps = makeGrammar(
 )
 
 /** Programs whose first word says what they do. */
-const byVerb = (rows: ReadonlyArray<readonly [names: string, grammar: Grammar]>): ReadonlyMap<string, Grammar> => byName(rows)
+const makeVerbTable = (rows: ReadonlyArray<readonly [names: string, grammar: Grammar]>): ReadonlyMap<string, Grammar> => makeTable(rows)
 
 const format = "--format=* -f=*"
 
 /** Flags by the first word of docker. */
-const docker = byVerb([
+const docker = makeVerbTable([
   ["ps", makeGrammar("-aqls -n=# -f= --filter= --format=* --no-trunc --all --quiet --latest --last=# --size")],
   ["images", makeGrammar("-aq -f= --filter= --format=* --no-trunc --all --quiet --digests")],
   ["version info", makeGrammar(format)],
@@ -47,28 +47,28 @@ const unitFlags = `
   --value --recursive --reverse --after --before
 `
 const units = makeGrammar(unitFlags)
-const systemctl = byVerb([["status list-units list-unit-files list-timers is-active is-enabled is-failed show", units]])
+const systemctl = makeVerbTable([["status list-units list-unit-files list-timers is-active is-enabled is-failed show", units]])
 
 /** Without its caches, its log and other machines. */
-const pip = byVerb([
+const pip = makeVerbTable([
   ["list", makeGrammar("-lv --local --user --not-required --format= --exclude= --disable-pip-version-check --no-color")],
   ["show", makeGrammar("-fv --files --verbose --disable-pip-version-check --no-color")]
 ])
 
-const dpkg = byVerb([["-l -L -s -S", makeGrammar("")]])
+const dpkg = makeVerbTable([["-l -L -s -S", makeGrammar("")]])
 
 /** Programs whose first word says what they do, and the flags behind it. */
-export const verbs: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = byName([
+export const verbs: ReadonlyMap<string, ReadonlyMap<string, Grammar>> = makeTable([
   ["docker", docker],
   ["systemctl", systemctl],
   ["pip pip3", pip],
   ["dpkg", dpkg],
-  ["crontab", byVerb([["-l", makeGrammar("", { operands: "none" })]])],
-  ["hermes", byVerb([["version", makeGrammar("", { operands: "none" })]])]
+  ["crontab", makeVerbTable([["-l", makeGrammar("", { operands: "none" })]])],
+  ["hermes", makeVerbTable([["version", makeGrammar("", { operands: "none" })]])]
 ])
 
 /** Words of a filter of `ss`. It asks the network for the address of any other word. */
-const filterWords = named(`
+const filterWords = parseNames(`
   state exclude sport dport src dst and or not eq ne lt le gt ge = == != < <= > >= ( ) ! all connected synchronized bucket big listening
   established closed closing syn-sent syn-recv fin-wait-1 fin-wait-2 time-wait close-wait last-ack
 `)
@@ -83,7 +83,7 @@ const isSocketFilter = ({ operands }: Words): boolean =>
 const isShownDate = ({ operands }: Words): boolean => operands.length <= 1
 
 /** Flags of programs that look at the machine. */
-export const machinePrograms = byName<Grammar>([
+export const machinePrograms = makeTable<Grammar>([
   ["ps", ps],
   ["date", makeGrammar("-uRj -d=* -r= -I[=] -v=* --date=* --reference= --utc --universal --rfc-email --rfc-3339= --iso-8601[=]", {
     operands: /^\+/,
@@ -91,31 +91,31 @@ export const machinePrograms = byName<Grammar>([
   })],
   ["hostname", makeGrammar("-sI --short --all-ip-addresses", { operands: "none" })],
   ["env", makeGrammar("", { operands: "none" })],
-  ["printenv", free("-0 --null")],
-  ["whoami", free("")],
-  ["id", free("-aGgnruz --group --groups --name --real --user --zero")],
-  ["groups", free("")],
-  ["uname", free("-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor --operating-system")],
-  ["uptime", free("-ps --pretty --since")],
-  ["free", free("-bkmghltwv -c=# -s=# --bytes --kibi --mebi --gibi --human --si --lohi --total --wide --count=# --seconds=#")],
-  ["pgrep", free(`
+  ["printenv", makeFileGrammar("-0 --null")],
+  ["whoami", makeFileGrammar("")],
+  ["id", makeFileGrammar("-aGgnruz --group --groups --name --real --user --zero")],
+  ["groups", makeFileGrammar("")],
+  ["uname", makeFileGrammar("-asnrvmpio --all --kernel-name --nodename --kernel-release --kernel-version --machine --processor --operating-system")],
+  ["uptime", makeFileGrammar("-ps --pretty --since")],
+  ["free", makeFileGrammar("-bkmghltwv -c=# -s=# --bytes --kibi --mebi --gibi --human --si --lohi --total --wide --count=# --seconds=#")],
+  ["pgrep", makeFileGrammar(`
     -acflnovwxi -d= -g= -G= -P= -s= -t= -u= -U= --count --list-name --list-full --newest --oldest --full --exact --ignore-case --parent=
     --euid= --uid= --inverse --delimiter=
   `)],
-  ["nproc", free("--all --ignore=#")],
-  ["lscpu", free("-abcJxy -e[=] -p[=] --all --online --offline --json --extended[=] --parse[=] --hex --physical")],
+  ["nproc", makeFileGrammar("--all --ignore=#")],
+  ["lscpu", makeFileGrammar("-abcJxy -e[=] -p[=] --all --online --offline --json --extended[=] --parse[=] --hex --physical")],
   ["lsblk", makeGrammar("-abdfilmnprstOJPS -o= -e= -I= -x= --all --bytes --nodeps --fs --json --output= --paths --noheadings --list")],
   ["ss", makeGrammar(
     "-tulnpaxw460smioHOe --tcp --udp --listening --numeric --processes --all --unix --summary --ipv4 --ipv6 --no-header",
     { check: isSocketFilter }
   )],
   // Not `-m`, which runs `gzip`.
-  ["locale", free("-ackv --all-locales --category-name --keyword-name --verbose")],
-  ["getconf", free("-a -v=")],
-  ["tty", free("-s --silent --quiet")],
-  ["cal", free("-13jmswyhN -A=# -B=# -n=#")],
-  ["factor", free("-h --exponents")],
-  ["seq", spoken("-w -f=* -s=* -# --equal-width --format=* --separator=*")],
+  ["locale", makeFileGrammar("-ackv --all-locales --category-name --keyword-name --verbose")],
+  ["getconf", makeFileGrammar("-a -v=")],
+  ["tty", makeFileGrammar("-s --silent --quiet")],
+  ["cal", makeFileGrammar("-13jmswyhN -A=# -B=# -n=#")],
+  ["factor", makeFileGrammar("-h --exponents")],
+  ["seq", makeValueGrammar("-w -f=* -s=* -# --equal-width --format=* --separator=*")],
   ["journalctl", makeGrammar(`
     -befrkqxa -u= -n=# -p= -S= -U= -t= -g= -o= -b[=] --unit= --user-unit= --lines=# --no-pager --reverse --dmesg --priority= --since= --until=
     --identifier= --grep= --case-sensitive[=] --output= --boot[=] --list-boots --utc --no-hostname --catalog --quiet --no-full --all --user
@@ -124,10 +124,10 @@ export const machinePrograms = byName<Grammar>([
 ])
 
 /** Programs that print their version, or a help, and do nothing else, in whatever directory they are called. */
-export const versioned = named(`
+export const versioned = parseNames(`
   git node python python3 python2 ruby perl gcc g++ cc c++ clang clang++ java javac make cmake docker gh curl wget ssh openssl sqlite3 psql
   redis-cli bash zsh sh rustc hermes kubectl ffmpeg convert gpg vim nano tmux nginx lua R php bwrap strace
 `)
 
 /** The short flag with which some of them do so. */
-export const versionFlags = byName([["node ruby perl", "-v"], ["python python3 python2 tmux", "-V"], ["java javac", "-version"]])
+export const versionFlags = makeTable([["node ruby perl", "-v"], ["python python3 python2 tmux", "-V"], ["java javac", "-version"]])

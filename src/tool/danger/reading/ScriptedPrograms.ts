@@ -2,16 +2,16 @@
  * Programs whose words are a language: `sed`, `awk`, `find`, and the listings of `tar`. Each is known by the part of its language that
  * only shows something.
  */
-import { byName, type Command, type Field, named } from "../Command.ts"
+import { makeTable, type Command, type Field, parseNames } from "../Command.ts"
 import { type Grammar, makeGrammar, matchCommand, type Words } from "./FlagGrammar.ts"
 
 /** Text up to a delimiter; a bracket expression may not hold one, because systems disagree on what it means there. */
-const upTo = (delimiter: string): string =>
+const makeUpToPattern = (delimiter: string): string =>
   String.raw`(?:(?!${delimiter})[^\\;\n[]|\\[^\n;]|\[(?:(?!${delimiter})[^\]\\;\n])+\])*`
 
-const address = String.raw`(?:\d+(?:~\d+)?|\$|/${upTo("/")}/I?)`
+const address = String.raw`(?:\d+(?:~\d+)?|\$|/${makeUpToPattern("/")}/I?)`
 const substitution = ["/", "\\|", "#", ",", "@", ":"]
-  .map((mark) => `s${mark}${upTo(mark)}${mark}${upTo(mark)}${mark}[gpiI\\d]{0,4}`)
+  .map((mark) => `s${mark}${makeUpToPattern(mark)}${mark}${makeUpToPattern(mark)}${mark}[gpiI\\d]{0,4}`)
   .join("|")
 const sedCommand = new RegExp(String.raw`^\s*(?:${address}(?:,(?:[+~]\d+|${address}))?\s*)?(?:!\s*)?(?:[pdqQ=]|${substitution})?\s*$`)
 
@@ -54,11 +54,11 @@ const awk = makeGrammar("-F=* -v=*", {
 })
 
 /** Tests and actions of `find` without a value, and those with one. */
-const findAlone = named(`
+const findAlone = parseNames(`
   -print -print0 -ls -prune -o -or -a -and -not ! ( ) , -empty -d -depth -xdev -mount -follow -readable -writable -executable -true -false
   -quit -daystart -noleaf -nouser -nogroup -nowarn -warn -ignore_readdir_race -noignore_readdir_race -x -X
 `)
-const findValued = named(`
+const findValued = parseNames(`
   -name -iname -path -ipath -wholename -iwholename -type -xtype -maxdepth -mindepth -size -mtime -atime -ctime -mmin -amin -cmin -newer -anewer
   -cnewer -newermt -newerat -newerct -newermm -user -group -uid -gid -perm -regex -iregex -regextype -links -inum -samefile -lname -ilname
   -fstype -used -printf -context
@@ -66,12 +66,12 @@ const findValued = named(`
 const findStart = /^(?:-[HLPEsX]|-O\d)$/
 
 /** True of a command that names nothing but places below the directory of the call. */
-export const staysBelow = ({ cwd, fields, isAway }: Command): boolean =>
+export const isBelowDirectory = ({ cwd, fields, isAway }: Command): boolean =>
   cwd === undefined && !isAway && fields.every(({ commands, text, unknown }) =>
     !unknown && commands.length === 0 && !/^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(text))
 
 /** Index of the word that ends a command of `-exec`; undefined where programs disagree on it. */
-const endOfCommand = (args: ReadonlyArray<string>, start: number): number | undefined => {
+const findCommandEnd = (args: ReadonlyArray<string>, start: number): number | undefined => {
   for (let index = start; index < args.length; index++) {
     if (args[index] === ";") return index
     if (args[index] === "+") return args[index - 1] === "{}" ? index : undefined
@@ -92,8 +92,8 @@ const isPlainFind = (command: Command): boolean => {
     if (findValued.has(word)) {
       const value = fields[++index]
       if (value === undefined || value.glob || isVarying && value.text.startsWith("-")) return false
-    } else if (word === "-exec" && staysBelow(command)) {
-      const end = endOfCommand(args, index + 1)
+    } else if (word === "-exec" && isBelowDirectory(command)) {
+      const end = findCommandEnd(args, index + 1)
       if (end === undefined || end === index + 1) return false
       index = end
     } else return false
@@ -105,12 +105,12 @@ const isPlainFind = (command: Command): boolean => {
 const isPlainListing = ({ args }: Command): boolean =>
   /^-?t[vzjJf]*$/.test(args[0] ?? "") && args.slice(1).every((arg) => !arg.startsWith("-") && !arg.includes(":"))
 
-const matches = (grammar: Grammar) => (command: Command): boolean => matchCommand(grammar, command) !== undefined
+const makeMatcher = (grammar: Grammar) => (command: Command): boolean => matchCommand(grammar, command) !== undefined
 
 /** Programs whose words are a language, each with its condition. */
-export const scripted = byName<(command: Command) => boolean>([
-  ["sed", matches(sed)],
-  ["awk gawk mawk", matches(awk)],
+export const scripted = makeTable<(command: Command) => boolean>([
+  ["sed", makeMatcher(sed)],
+  ["awk gawk mawk", makeMatcher(awk)],
   ["find", isPlainFind],
   ["tar", isPlainListing]
 ])

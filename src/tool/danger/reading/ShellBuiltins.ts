@@ -2,7 +2,7 @@
  * Words of the commands that a shell has itself. Some of them compute what they are given, and a subscript in it runs a command
  * (`wait -p 'a[$(…)]'`, `test -v`, `[[ … -eq … ]]`); `jobs -x` runs the rest of its words.
  */
-import { byName, type Command, type Field } from "../Command.ts"
+import { makeTable, type Command, type Field } from "../Command.ts"
 import { countFlagWords, type Grammar, makeGrammar } from "./FlagGrammar.ts"
 import * as Wrappers from "../Wrappers.ts"
 
@@ -41,7 +41,7 @@ const isNumbered = (pattern: RegExp) => ({ fields }: Command): boolean =>
   fields.every((field) => isNumber(field) || !field.unknown && pattern.test(field.text))
 
 /** Commands of the shell by their flags. */
-export const builtins = byName<Grammar>([
+export const builtins = makeTable<Grammar>([
   ["jobs", makeGrammar("-lnprs", { operands: /^%?[\w+%-]*$/ })],
   ["dirs", makeGrammar("-lpv", { operands: /^\+\d+$/ })],
   ["cd pushd", makeGrammar("-LPe", { open: "values", check: ({ operands }) => operands.length <= 1 })],
@@ -55,7 +55,7 @@ export const builtins = byName<Grammar>([
 ])
 
 /** Commands of the shell whose words are no flags, each with a condition. */
-export const tests = byName<(command: Command) => boolean>([
+export const tests = makeTable<(command: Command) => boolean>([
   ["echo true false : expr", () => true],
   ["exit return break continue", isNumbered(/^\d{1,9}$/)],
   ["wait", isNumbered(/^(?:-[nf]|%?\d{1,9})$/)],
@@ -66,7 +66,7 @@ export const tests = byName<(command: Command) => boolean>([
 ])
 
 /** Flags of what runs the rest of its words, which are judged on their own. */
-const wrapping = byName<Grammar>([
+const wrapping = makeTable<Grammar>([
   ["time", makeGrammar("-p")],
   ["timeout", makeGrammar("-v -k= -s= --foreground --preserve-status --verbose --kill-after= --signal=")],
   ["nice", makeGrammar("-n=* -# --adjustment=#")],
@@ -91,7 +91,7 @@ export const isPlainWrapper = ({ called, fields, program }: Command): boolean =>
   if (program === "command" && fields.slice(0, own).some(({ text }) => /[vV]/.test(text))) return true
   const at = program === "timeout" ? own + 1 : own
   if (fields.slice(0, at).some(({ commands, unknown, varies }) => unknown || varies || commands.length > 0)) return false
-  const inner = Wrappers.wrapped(program, fields, undefined)
+  const inner = Wrappers.unwrapCommand(program, fields, undefined)
   return inner === undefined ? at >= fields.length : inner.length === fields.length - at
 }
 

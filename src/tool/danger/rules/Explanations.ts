@@ -7,11 +7,11 @@
  * only read is asked about. What is found says what an approval of a prefix may not hold for, or what the name of a program does not
  * say: nothing explains `chmod`, `kill` or `sh -c`.
  */
-import { ask, type Command, type Finding, listed, named, operands, type Row, type Rule, written } from "../Command.ts"
+import { makeFinding, type Command, type Finding, makeRowRule, parseNames, selectOperands, type Row, type Rule, listRedirectTargets } from "../Command.ts"
 import * as PathClass from "../PathClass.ts"
 import { interpreters, shells } from "../EmbeddedCommands.ts"
 
-const downloaders = named("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp telnet iwr irm")
+const downloaders = parseNames("curl wget aria2c fetch http https xh nc ncat netcat socat scp ftp tftp telnet iwr irm")
 
 const rows: ReadonlyArray<Row> = [
   [/^(?:sudo|su|runuser|gosu|su-exec|pkexec|doas)$/, /^/, "privilege", "rights of root or of another user"],
@@ -26,20 +26,20 @@ const rows: ReadonlyArray<Row> = [
 
 const writesFiles = /^(?:tee|sponge|truncate|cp|mv|install|ln|sed|gsed|perl|dd)$/
 
-const configuration: Rule = (command) => {
+const findConfigurationChange: Rule = (command) => {
   const { args, cwd, program } = command
-  const paths = [...written(command), ...writesFiles.test(program) ? args.map((arg) => arg.replace(/^of=/, "")) : []]
-  return paths.some((path) => PathClass.isAgentFile(path, cwd)) ? ask("configuration tampering", "change of the agent's own configuration") : undefined
+  const paths = [...listRedirectTargets(command), ...writesFiles.test(program) ? args.map((arg) => arg.replace(/^of=/, "")) : []]
+  return paths.some((path) => PathClass.isAgentFile(path, cwd)) ? makeFinding("configuration tampering", "change of the agent's own configuration") : undefined
 }
 
 /** Programs that show nothing of what is in a file, or speak about it only. */
-export const blind = named("ls stat test [ [[ file du echo printf hermes cd mkdir pushd touch chmod chown wc rm rmdir git")
+export const blind = parseNames("ls stat test [ [[ file du echo printf hermes cd mkdir pushd touch chmod chown wc rm rmdir git")
 /** Reading these is daily work. */
 const daily = /(?:^|\/)(?:\.env[^/]*|\.npmrc|\.envrc|[^/]*\.(?:pem|crt)|secrets?\.[a-z]+|credentials\.[a-z]+)$/i
 const working = /^(?:grep|egrep|rg|source|\.|diff|cmp|vi|vim|nano|sed|awk|cp|mv|tee|openssl|sort|jq|yq)$/
 
 /** Paths that a command may read: its operands, values of flags, and its input. */
-export const sources = ({ fields, redirects }: Pick<Command, "fields" | "redirects">): ReadonlyArray<string> => [
+export const listSources = ({ fields, redirects }: Pick<Command, "fields" | "redirects">): ReadonlyArray<string> => [
   ...fields.flatMap(({ shown }) => {
     const value = shown.slice(Math.max(shown.lastIndexOf("="), shown.lastIndexOf("@")) + 1)
     return value === shown ? [shown] : [shown, value]
@@ -47,56 +47,56 @@ export const sources = ({ fields, redirects }: Pick<Command, "fields" | "redirec
   ...redirects.filter(({ operator }) => operator === "<" || operator === "<>").map(({ target }) => target.shown)
 ]
 
-const credentials: Rule = (command) => {
+const findCredentialRead: Rule = (command) => {
   const { args, cwd, program } = command
   const adds = program === "git" && args.includes("add")
   if (blind.has(program) && !adds) return undefined
-  const paths = sources(command)
-  if (paths.some((path) => PathClass.isOwnSecretFile(path, cwd)) || interpreters.test(program) && args.some(PathClass.namesOwnSecret)) {
-    return ask("exfiltration", "reading of the agent's own credentials")
+  const paths = listSources(command)
+  if (paths.some((path) => PathClass.isOwnSecretFile(path, cwd)) || interpreters.test(program) && args.some(PathClass.hasOwnSecretName)) {
+    return makeFinding("exfiltration", "reading of the agent's own credentials")
   }
-  return paths.some((path) => PathClass.isSecret(path, cwd) && !(working.test(program) && daily.test(path))) ? ask("exfiltration", "reading of credentials") : undefined
+  return paths.some((path) => PathClass.isSecret(path, cwd) && !(working.test(program) && daily.test(path))) ? makeFinding("exfiltration", "reading of credentials") : undefined
 }
 
-const runs = (program: string): boolean => shells.has(program) || interpreters.test(program) || /^(?:source|\.|eval)$/.test(program)
+const isRunner = (program: string): boolean => shells.has(program) || interpreters.test(program) || /^(?:source|\.|eval)$/.test(program)
 
-const overNetwork = ask("remote code", "shell over the network")
-const download = ask("remote code", "download that is run at once")
+const overNetwork = makeFinding("remote code", "shell over the network")
+const download = makeFinding("remote code", "download that is run at once")
 
-const fetches = (commands: ReadonlyArray<Command>): boolean => commands.some(({ program }) => downloaders.has(program))
+const hasDownload = (commands: ReadonlyArray<Command>): boolean => commands.some(({ program }) => downloaders.has(program))
 
-const piped: Rule = ({ called, fields, input, program, redirects }) => {
-  if (fetches(called.commands)) return download
+const findPipedDownload: Rule = ({ called, fields, input, program, redirects }) => {
+  if (hasDownload(called.commands)) return download
   if (/^(?:nc|ncat|netcat|telnet|socat)$/.test(program) && input.some(({ program }) => shells.has(program))) return overNetwork
   const inner = [...fields.flatMap(({ commands }) => commands), ...redirects.flatMap(({ target }) => target.commands)]
-  if (fetches(input) && inner.some(({ program }) => runs(program))) return download
-  if (!runs(program)) return /^g?make$/.test(program) && fetches(inner) ? download : undefined
+  if (hasDownload(input) && inner.some(({ program }) => isRunner(program))) return download
+  if (!isRunner(program)) return /^g?make$/.test(program) && hasDownload(inner) ? download : undefined
   if (redirects.some(({ target }) => /^\/dev\/(?:tcp|udp)\//.test(target.text))) return overNetwork
-  return fetches([...input, ...inner]) ? download : undefined
+  return hasDownload([...input, ...inner]) ? download : undefined
 }
 
-const baseName = (path: string): string => path.replace(/[?#].*$/s, "").split("/").at(-1) ?? ""
+const toBaseName = (path: string): string => path.replace(/[?#].*$/s, "").split("/").at(-1) ?? ""
 
 /** Files that a command downloads, by their names alone. */
-const saved = (command: Command): ReadonlyArray<string> => {
+const listSavedFiles = (command: Command): ReadonlyArray<string> => {
   const { args, input, program } = command
-  const [isDownload, isFed] = [downloaders.has(program), fetches(input)]
+  const [isDownload, isFed] = [downloaders.has(program), hasDownload(input)]
   const named = isDownload ? args.filter((_, index) => /^(?:-[a-zA-Z]*o|--output(?:-document)?|-O)$/.test(args[index - 1] ?? "")) : []
   const isBare = program === "tee" && isFed || isDownload && (program === "wget" || args.some((arg) => /^-[a-zA-Z]*O/.test(arg)))
-  return [...isDownload || isFed ? written(command) : [], ...named, ...isBare ? operands(args) : []].map(baseName)
+  return [...isDownload || isFed ? listRedirectTargets(command) : [], ...named, ...isBare ? selectOperands(args) : []].map(toBaseName)
 }
 
 /** A download whose file the same line runs. */
-export const runsDownload = (commands: ReadonlyArray<Command>): Finding | undefined => {
+export const findRunDownload = (commands: ReadonlyArray<Command>): Finding | undefined => {
   const files = new Set<string>()
   const isRun = ({ args, called: { text }, program }: Command): boolean =>
-    files.size > 0 && [...text.includes("/") ? [text] : [], ...runs(program) ? operands(args) : []].some((name) => files.has(baseName(name)))
+    files.size > 0 && [...text.includes("/") ? [text] : [], ...isRunner(program) ? selectOperands(args) : []].some((name) => files.has(toBaseName(name)))
   for (const command of commands) {
     if (isRun(command)) return download
-    for (const file of saved(command)) files.add(file)
+    for (const file of listSavedFiles(command)) files.add(file)
   }
   return undefined
 }
 
 /** Explanations. */
-export const rules: ReadonlyArray<Rule> = [credentials, configuration, piped, listed(rows)]
+export const rules: ReadonlyArray<Rule> = [findCredentialRead, findConfigurationChange, findPipedDownload, makeRowRule(rows)]

@@ -2,10 +2,10 @@
  * The floor: what no flag, mode or approval lifts. Deletion of the root, a system directory or a home, file systems and raw disks,
  * fork bombs, killing every process, shutting down.
  */
-import { floor, hasFlag, operands, programName, type Row, type Rule, written } from "../Command.ts"
+import { makeFloorFinding, hasFlag, selectOperands, toProgramName, type Row, type Rule, listRedirectTargets } from "../Command.ts"
 import { isProse } from "../EmbeddedCommands.ts"
 import * as PathClass from "../PathClass.ts"
-import { deleters, deletesFound, isRecursive } from "./LossRules.ts"
+import { deleters, isSearchDeletion, isRecursive } from "./LossRules.ts"
 
 const down = "shutdown or restart of the machine"
 const everybody = "kill of every process"
@@ -28,18 +28,18 @@ const rows: ReadonlyArray<Row> = [
   [/^kill$/, /^(?!.*(?:^| )(?:-l|-L|--list\S*)(?: |$))(?:[^-]\S* )*-\S+(?: .*)? -0*1(?: |$)/, "process kill", everybody]
 ]
 
-const named: Rule = (command) => {
+const findNamedDanger: Rule = (command) => {
   const words = command.args.join(" ")
   const found = rows.find(([program, pattern]) => program.test(command.program) && pattern.test(words))
-  if (found !== undefined) return floor(found[2], found[3])
-  return written(command).some((path) => /^\/+proc\/+sysrq-trigger$/.test(path)) ? floor("shutdown", down) : undefined
+  if (found !== undefined) return makeFloorFinding(found[2], found[3])
+  return listRedirectTargets(command).some((path) => /^\/+proc\/+sysrq-trigger$/.test(path)) ? makeFloorFinding("shutdown", down) : undefined
 }
 
-const device: Rule = (command) => {
+const findDeviceWrite: Rule = (command) => {
   const { args, program } = command
-  const targets = operands(args)
+  const targets = selectOperands(args)
   const aimed = targets.some(PathClass.isRawDevice)
-  const writes = written(command).some(PathClass.isRawDevice) ||
+  const writes = listRedirectTargets(command).some(PathClass.isRawDevice) ||
     program === "mkswap" && aimed ||
     /^(?:dd|gdd|dcfldd|dc3dd|pv)$/.test(program) && args.some((arg) => /^of=/i.test(arg) && PathClass.isRawDevice(arg.slice(3))) ||
     /^(?:tee|sponge|shred|blkdiscard|scrub|nwipe|srm)$/.test(program) && aimed ||
@@ -49,7 +49,7 @@ const device: Rule = (command) => {
     program === "hdparm" && args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg)) ||
     program === "nvme" && /^(?:format|sanitize)$/.test(targets[0] ?? "") ||
     program === "cryptsetup" && /^(?:luks(?:format|erase|killslot)|erase)$/i.test(targets[0] ?? "")
-  return writes ? floor("disk", "write to a raw disk device") : undefined
+  return writes ? makeFloorFinding("disk", "write to a raw disk device") : undefined
 }
 
 const places = { root: "the root directory", system: "a system directory", home: "a home directory" } as const
@@ -57,44 +57,44 @@ const places = { root: "the root directory", system: "a system directory", home:
 const containers = /^(?:docker|podman|nerdctl|kubectl|docker-compose)$/
 
 /** Deletes everything below a place that nobody can miss. In a container it is that container's. */
-const tree: Rule = (command) => {
+const findTreeDeletion: Rule = (command) => {
   const { args, cwd, fields, program, wrappers } = command
   if (!deleters.has(program)) return undefined
-  if (args.includes("--no-preserve-root")) return floor("file destruction", "recursive delete of the root directory")
+  if (args.includes("--no-preserve-root")) return makeFloorFinding("file destruction", "recursive delete of the root directory")
   if (wrappers.some((wrapper) => containers.test(wrapper))) return undefined
   const recursive = isRecursive(command)
   for (const { text, unknown } of fields) {
     if (text.startsWith("-") || /^\/[a-z]$/i.test(text)) continue
-    const place = unknown ? undefined : PathClass.territory(text, cwd)
-    if (place !== undefined && (recursive || text.endsWith("*") && program === "rm")) return floor("file destruction", `recursive delete of ${places[place]}`)
+    const place = unknown ? undefined : PathClass.classifyTerritory(text, cwd)
+    if (place !== undefined && (recursive || text.endsWith("*") && program === "rm")) return makeFloorFinding("file destruction", `recursive delete of ${places[place]}`)
   }
   return undefined
 }
 
-const search: Rule = (command) => {
+const findSearchDeletion: Rule = (command) => {
   const { args, cwd } = command
-  if (!deletesFound(command)) return undefined
+  if (!isSearchDeletion(command)) return undefined
   const firstTest = args.findIndex((arg) => /^[-(!]/.test(arg) && !/^-[HLP]$/.test(arg))
   const starts = firstTest === -1 ? args : args.slice(0, firstTest)
   const filtered = args.some((arg) => /^-i?(?:name|path|regex|wholename)$|^-(?:[acm](?:time|min)|newer.*|size|empty|user|perm)$/.test(arg))
-  return !filtered && starts.some((start) => PathClass.territory(start, cwd) !== undefined)
-    ? floor("file destruction", "recursive delete of a whole system or home (find)")
+  return !filtered && starts.some((start) => PathClass.classifyTerritory(start, cwd) !== undefined)
+    ? makeFloorFinding("file destruction", "recursive delete of a whole system or home (find)")
     : undefined
 }
 
-const bomb: Rule = ({ inside, program, terminator }) =>
+const findForkBomb: Rule = ({ inside, program, terminator }) =>
   program !== "" && (inside.includes(program) || program === "$0") && (terminator === "|" || terminator === "&")
-    ? floor("process kill", "fork bomb")
+    ? makeFloorFinding("process kill", "fork bomb")
     : undefined
 
-const destructive: ReadonlyArray<Rule> = [named, device, tree]
+const destructive: ReadonlyArray<Rule> = [findNamedDanger, findDeviceWrite, findTreeDeletion]
 
 /** The same behind a program that may run the rest of its words, known as a wrapper or not. */
-const behind: Rule = (command) => {
+const findHiddenDanger: Rule = (command) => {
   if (isProse(command) || containers.test(command.program)) return undefined
   const seen = new Set<string>()
   for (const [index, field] of command.fields.entries()) {
-    const program = programName(field.text)
+    const program = toProgramName(field.text)
     if (seen.has(program) || !/^(?:rm|rimraf|dd|shred|wipefs|mkfs(?:\..+)?)$/.test(program)) continue
     seen.add(program)
     const inner = { ...command, program, called: field, args: command.args.slice(index + 1), fields: command.fields.slice(index + 1) }
@@ -105,4 +105,4 @@ const behind: Rule = (command) => {
 }
 
 /** The floor. */
-export const rules: ReadonlyArray<Rule> = [...destructive, search, bomb, behind]
+export const rules: ReadonlyArray<Rule> = [...destructive, findSearchDeletion, findForkBomb, findHiddenDanger]

@@ -2,43 +2,43 @@
  * Losses that no wall stops: of files of the working tree, uncommitted work, history of repositories, data in databases; and what is
  * published.
  */
-import { ask, asksForHelp, type Command, type Finding, hasFlag, listed, named, operands, type Row, type Rule } from "../Command.ts"
+import { makeFinding, isHelpRequest, type Command, type Finding, hasFlag, makeRowRule, parseNames, selectOperands, type Row, type Rule } from "../Command.ts"
 
 /** Programs that delete what they are given. */
-export const deleters = named("rm srm grm remove-item ri rd rmdir del erase unlink shred trash rimraf wipe")
+export const deleters = parseNames("rm srm grm remove-item ri rd rmdir del erase unlink shred trash rimraf wipe")
 
 /** True for a deletion of whole trees. */
 export const isRecursive = ({ args, program }: Command): boolean =>
   program === "rimraf" || hasFlag(args, "rR", ["recursive", "recurse"]) || args.some((arg) => /^\/s$/i.test(arg) || /^-recurse\b/i.test(arg))
 
 /** True for a search that deletes what it finds. */
-export const deletesFound = ({ args, program }: Command): boolean =>
+export const isSearchDeletion = ({ args, program }: Command): boolean =>
   /^(?:find|gfind|bfs)$/.test(program) && args.some((arg, index) =>
     arg === "-delete" || /^-exec(?:dir)?$|^-ok(?:dir)?$/.test(arg) && /(?:^|\/)(?:rm|shred|unlink|srm)$/.test(args[index + 1] ?? ""))
 
 const searches = /^(?:find|gfind|fd|fdfind|bfs)$/
 
-const deletion: Rule = (command) => {
+const findDeletion: Rule = (command) => {
   const { args, fields, program, wrappers } = command
-  if (deletesFound(command)) return ask("file destruction", "delete of what a search finds (find -delete)")
-  if (!deleters.has(program) || asksForHelp(args)) return undefined
-  if (wrappers.includes("xargs") || wrappers.includes("parallel")) return ask("file destruction", "delete of what the input names (xargs rm)")
-  if (wrappers.some((wrapper) => searches.test(wrapper))) return ask("file destruction", "delete of what a search finds (find -exec rm)")
-  if (isRecursive(command) && program !== "rmdir") return ask("file destruction", "recursive delete")
-  if (program === "shred" || program === "srm" || program === "wipe") return ask("file destruction", "deletion that cannot be undone (shred)")
-  return fields.some(({ text }) => /^[~./]*\*$/.test(text) || text === ".*") ? ask("file destruction", "delete of everything in a directory") : undefined
+  if (isSearchDeletion(command)) return makeFinding("file destruction", "delete of what a search finds (find -delete)")
+  if (!deleters.has(program) || isHelpRequest(args)) return undefined
+  if (wrappers.includes("xargs") || wrappers.includes("parallel")) return makeFinding("file destruction", "delete of what the input names (xargs rm)")
+  if (wrappers.some((wrapper) => searches.test(wrapper))) return makeFinding("file destruction", "delete of what a search finds (find -exec rm)")
+  if (isRecursive(command) && program !== "rmdir") return makeFinding("file destruction", "recursive delete")
+  if (program === "shred" || program === "srm" || program === "wipe") return makeFinding("file destruction", "deletion that cannot be undone (shred)")
+  return fields.some(({ text }) => /^[~./]*\*$/.test(text) || text === ".*") ? makeFinding("file destruction", "delete of everything in a directory") : undefined
 }
 
-const emptied: Rule = ({ args, fields, program }) => {
-  if (program === "mv" && operands(args).at(-1) === "/dev/null") return ask("file destruction", "move into nothing (/dev/null)")
-  if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null") return ask("file destruction", "overwriting with nothing")
-  return program === "rsync" && args.some((arg) => /^--(?:delete|remove-source-files)/.test(arg)) ? ask("file destruction", "synchronisation that deletes (rsync --delete)") : undefined
+const findEmptying: Rule = ({ args, fields, program }) => {
+  if (program === "mv" && selectOperands(args).at(-1) === "/dev/null") return makeFinding("file destruction", "move into nothing (/dev/null)")
+  if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null") return makeFinding("file destruction", "overwriting with nothing")
+  return program === "rsync" && args.some((arg) => /^--(?:delete|remove-source-files)/.test(arg)) ? makeFinding("file destruction", "synchronisation that deletes (rsync --delete)") : undefined
 }
 
 const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
 
 /** The subcommand of git and what follows it. */
-export const subcommand = (args: ReadonlyArray<string>): string => {
+export const readGitSubcommand = (args: ReadonlyArray<string>): string => {
   let index = 0
   while (index < args.length && args[index]?.startsWith("-") === true) index += valued.has(args[index] ?? "") ? 2 : 1
   return args.slice(index).join(" ")
@@ -74,7 +74,7 @@ const elsewhere: ReadonlyArray<Row> = [
 ]
 
 /** Programs that run statements of a database. */
-export const databases = named(`
+export const databases = parseNames(`
   psql mysql mariadb sqlite sqlite3 sqlcmd osql isql duckdb clickhouse clickhouse-client cqlsh cockroach sqlplus
   usql pgcli mycli litecli snowsql bq trino presto hive beeline impala-shell turso wrangler supabase prisma surreal
 `)
@@ -94,33 +94,33 @@ const isWhole = (text: string, verb: RegExp): boolean => {
   })
 }
 
-const statement = (text: string): Finding | undefined => {
+const judgeStatement = (text: string): Finding | undefined => {
   const short = text.length > 100_000 ? text.slice(0, 100_000) : text
-  if (drop.test(short)) return ask("database", "SQL DROP")
-  if (truncate.test(short)) return ask("database", "SQL TRUNCATE")
-  if (isWhole(short, deletes)) return ask("database", "SQL DELETE without WHERE")
-  return isWhole(short, updates) ? ask("database", "SQL UPDATE without WHERE") : undefined
+  if (drop.test(short)) return makeFinding("database", "SQL DROP")
+  if (truncate.test(short)) return makeFinding("database", "SQL TRUNCATE")
+  if (isWhole(short, deletes)) return makeFinding("database", "SQL DELETE without WHERE")
+  return isWhole(short, updates) ? makeFinding("database", "SQL UPDATE without WHERE") : undefined
 }
 
 /** Statements in the arguments, the input and the documents of programs that may run them. */
-const database: Rule = ({ args, input, program, redirects, stdin }) => {
+const findDatabaseLoss: Rule = ({ args, input, program, redirects, stdin }) => {
   if (!databases.has(program)) return undefined
   const documents = redirects.filter(({ operator }) => operator.startsWith("<<")).map(({ target }) => target.text)
   const piped = input.filter(({ program }) => /^(?:echo|printf|cat)$/.test(program)).map(({ args }) => args.join(" "))
-  return statement([...args, stdin ?? "", ...documents, ...piped].join("\n"))
+  return judgeStatement([...args, stdin ?? "", ...documents, ...piped].join("\n"))
 }
 
 const clouds = /^(?:aws|gcloud|az|doctl|heroku|fly|flyctl|gh|gsutil|kubectl|oc|helm|terraform|tofu|terragrunt|pulumi|cdk|serverless|sls|docker|podman|nerdctl|docker-compose)$/
 const removing = /^(?:delete|destroy|remove|rm|rmi|rb|kill|stop|prune|down|drain|cordon|replace|taint|evict|uninstall|rollback|terminate-instances|delete-.+)$/
 
 /** Removal of what runs elsewhere: in a cloud, a cluster, a container engine. */
-const remote: Rule = ({ args, program }) =>
-  clouds.test(program) && (operands(args).slice(0, 4).some((word) => removing.test(word)) || args.some((arg) => /^-(?:-)?(?:auto-approve|destroy)$|^--replicas=0$/.test(arg)))
-    ? ask("container", "removal of what runs in containers, a cluster or a cloud")
+const findRemoteRemoval: Rule = ({ args, program }) =>
+  clouds.test(program) && (selectOperands(args).slice(0, 4).some((word) => removing.test(word)) || args.some((arg) => /^-(?:-)?(?:auto-approve|destroy)$|^--replicas=0$/.test(arg)))
+    ? makeFinding("container", "removal of what runs in containers, a cluster or a cloud")
     : undefined
 
 /** Losses of files and of what is not committed, which an undo may cover. */
-export const losses: ReadonlyArray<Rule> = [deletion, emptied, listed(repositories, subcommand)]
+export const losses: ReadonlyArray<Rule> = [findDeletion, findEmptying, makeRowRule(repositories, readGitSubcommand)]
 
 /** All losses. */
-export const rules: ReadonlyArray<Rule> = [...losses, listed(elsewhere), database, remote]
+export const rules: ReadonlyArray<Rule> = [...losses, makeRowRule(elsewhere), findDatabaseLoss, findRemoteRemoval]
